@@ -1,0 +1,35 @@
+#include "base/buffer.h"
+
+#include <cstddef>
+#include <new>
+
+#include "base/assert.h"
+
+namespace kaas::base {
+
+bool MemoryBudget::try_reserve(std::size_t bytes) {
+    std::size_t used = used_.load(std::memory_order_relaxed);
+    do {
+        bool fits = used <= limit_ && bytes <= limit_ - used;
+        if (!fits && used != 0) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+}
+
+void MemoryBudget::release(std::size_t bytes) {
+    std::size_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
+    KAAS_ASSERT(before >= bytes);
+}
+
+BlockRef Block::allocate(std::size_t bytes, MemoryBudget* budget) {
+    void* memory = ::operator new(sizeof(Block) + bytes);
+    return BlockRef(new (memory) Block(bytes, budget));
+}
+
+void Block::destroy(Block* block) {
+    if (block->budget_ != nullptr) block->budget_->release(block->capacity_);
+    block->~Block();
+    ::operator delete(block);
+}
+
+}  // namespace kaas::base

@@ -1,0 +1,61 @@
+#include "base/thread_pool.h"
+
+#include <sys/prctl.h>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "base/mutex.h"
+
+namespace kaas::base {
+
+void set_thread_name(const std::string& name) { ::prctl(PR_SET_NAME, name.c_str()); }
+
+ThreadPool::ThreadPool(std::string name, std::size_t threads) {
+    for (std::size_t i = 0; i < threads; ++i) {
+        threads_.emplace_back([this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
+    }
+}
+
+ThreadPool::~ThreadPool() {
+    {
+        MutexLock lock(mutex_);
+        stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& thread : threads_) thread.join();
+}
+
+void ThreadPool::post(Work work) {
+    {
+        MutexLock lock(mutex_);
+        queue_.push_back(std::move(work));
+    }
+    wake_.notify_one();
+}
+
+void ThreadPool::run(const std::string& name) {
+    set_thread_name(name);
+    for (;;) {
+        Work work;
+        {
+            MutexLock lock(mutex_);
+            while (queue_.empty() && !stopping_) wake_.wait(mutex_);
+            if (queue_.empty()) return;
+            work = std::move(queue_.front());
+            queue_.pop_front();
+        }
+        try {
+            work();
+        } catch (const std::exception& e) {
+            log::error("base", "a task of thread {} threw: {}", name, e.what());
+        } catch (...) {
+            log::error("base", "a task of thread {} threw an unknown exception", name);
+        }
+    }
+}
+
+}  // namespace kaas::base

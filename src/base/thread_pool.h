@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/mutex.h"
+
+namespace kaas::base {
+
+/// A fixed set of threads for blocking work. Work runs in any order relative to other work.
+/// The destructor finishes what was posted, then joins.
+class ThreadPool final : public Executor {
+public:
+    /// `name` is what `top -H` shows; at most 11 characters are kept, a number follows.
+    ThreadPool(std::string name, std::size_t threads);
+    ~ThreadPool() override;
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    void post(Work work) override KAAS_EXCLUDES(mutex_);
+
+private:
+    void run(const std::string& name) KAAS_EXCLUDES(mutex_);
+
+    Mutex mutex_;
+    CondVar wake_;
+    std::deque<Work> queue_ KAAS_GUARDED_BY(mutex_);
+    bool stopping_ KAAS_GUARDED_BY(mutex_) = false;
+    std::vector<std::thread> threads_;
+};
+
+/// Names the calling thread for `top -H` and debuggers (15 characters at most, prctl(2)).
+void set_thread_name(const std::string& name);
+
+}  // namespace kaas::base

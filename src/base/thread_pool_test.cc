@@ -1,0 +1,32 @@
+// Goal: the pool runs all that was posted, survives a task that throws, and finishes before it dies.
+#include "base/thread_pool.h"
+
+#include <atomic>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace kaas::base {
+namespace {
+
+TEST(ThreadPool, FinishesWhatWasPostedBeforeItDies) {
+    std::atomic<int> ran = 0;
+    {
+        ThreadPool pool("test", 3);
+        for (int i = 0; i < 100; ++i) pool.post([&] { ++ran; });
+    }
+    EXPECT_EQ(ran, 100);
+}
+
+TEST(ThreadPool, SurvivesATaskThatThrows) {
+    std::atomic<int> ran = 0;
+    {
+        ThreadPool pool("test", 1);
+        pool.post([] { throw std::runtime_error("boom"); });
+        pool.post([&] { ++ran; });
+    }
+    EXPECT_EQ(ran, 1);
+}
+
+}  // namespace
+}  // namespace kaas::base

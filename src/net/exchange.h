@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/executor.h"
+#include "storage/partition_log.h"
+
+namespace kaas::net {
+
+/// A region of a file that stands in a response at `position` bytes of its own text.
+struct Splice {
+    std::size_t position = 0;
+    storage::FileSlice slice;
+};
+
+/// An answer: encoded bytes (response header and body, without the length prefix), and the file regions
+/// that sendfile puts between them. The length prefix counts both.
+struct Response {
+    std::vector<std::byte> bytes;
+    std::vector<Splice> splices;  ///< by ascending position
+};
+
+/// What a handler may know of the connection that asks. Lives as long as any exchange of it.
+struct Peer {
+    std::string listener;             ///< name, as in `listeners`: answers name this listener's addresses
+    std::string security_protocol;    ///< PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
+    std::string address;              ///< remote, without port
+    std::uint16_t port = 0;
+    std::string principal = "User:ANONYMOUS";
+    std::uint64_t connection_id = 0;
+    std::string software_name;        ///< of ApiVersions (KIP-511)
+    std::string software_version;
+};
+
+/// One request and its place in the connection's order of answers.
+///
+/// A connection handles one request at a time: the next is not read out before `respond`, `no_response` or
+/// `pass`. `pass` lets it start while this answer is still open (Produce: once all its batches are
+/// appended); answers still leave in order, at most 64 open.
+/// Thread: the connection's reactor only; `executor()` brings others there. Dropping an exchange without an
+/// answer closes the connection.
+class Exchange {
+public:
+    virtual ~Exchange() = default;
+
+    [[nodiscard]] virtual const base::FrameRef& frame() const = 0;
+    [[nodiscard]] virtual Peer& peer() = 0;
+    /// The connection's reactor.
+    [[nodiscard]] virtual base::Executor& executor() = 0;
+
+    virtual void pass() = 0;
+    virtual void respond(Response response) = 0;
+    /// acks=0: no byte goes back.
+    virtual void no_response() = 0;
+    /// Closes the connection after the answers before this one have left.
+    virtual void close(const std::string& why) = 0;
+};
+
+/// Whoever answers requests; one for all connections.
+/// Thread: called on each connection's reactor; must not block.
+class RequestHandler {
+public:
+    virtual ~RequestHandler() = default;
+    virtual void handle(std::unique_ptr<Exchange> exchange) = 0;
+    /// The connection is gone: forget what belongs to it (fetch sessions, parked fetches).
+    virtual void disconnected(const Peer& peer) = 0;
+};
+
+}  // namespace kaas::net
