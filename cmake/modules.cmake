@@ -22,8 +22,9 @@ if(KAAS_PCH)
     foreach(flavour IN ITEMS std asio)
         add_library(kaas_pch_${flavour} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch/empty.cc)
         target_link_libraries(kaas_pch_${flavour} PUBLIC kaas_common)
-        target_precompile_headers(kaas_pch_${flavour}
-                                  PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.h)
+        target_include_directories(kaas_pch_${flavour} PRIVATE ${PROJECT_SOURCE_DIR}/cmake)
+        # In angle brackets, CMake leaves the name as it is: an absolute one would spoil ccache.
+        target_precompile_headers(kaas_pch_${flavour} PRIVATE <pch/${flavour}.h>)
     endforeach()
 endif()
 
