@@ -47,10 +47,6 @@ if(KAAS_CCACHE AND CCACHE)
         CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
         CCACHE_SLOPPINESS=pch_defines,time_macros
         ${CCACHE})
-    add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
-    # CMake hands the header over as `-Xclang -include`, whose path ccache does not make relative.
-    set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -include <PCH_HEADER> -x c++-header)
-    set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include-pch <PCH_FILE>)
 endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

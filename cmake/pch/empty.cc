@@ -1,1 +1,0 @@
-// The precompiled headers need a target, and a target needs a source.
