@@ -1,9 +1,9 @@
 #include "base/buffer.h"
 
+#include "base/assert.h"
+
 #include <cstddef>
 #include <new>
-
-#include "base/assert.h"
 
 namespace kaas::base {
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/bytes.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-
-#include "base/bytes.h"
 
 namespace kaas::base {
 
@@ -27,13 +27,13 @@ private:
     std::atomic<std::size_t> used_ = 0;
 };
 
-/// Counted memory that frames are slices of. Freed, and its budget given back, with the last reference.
-/// Thread: references may be copied and dropped on any thread; the bytes have one writer at a time by
-/// agreement of the holders (the reactor until append, the commit thread after).
+/// Counted memory that frames are slices of. Freed, and its budget given back, with the last
+/// reference. Thread: references may be copied and dropped on any thread; the bytes have one writer
+/// at a time by agreement of the holders (the reactor until append, the commit thread after).
 class Block {
 public:
-    /// `budget` may be null; otherwise `bytes` must have been reserved in it, and the budget must outlive
-    /// the block.
+    /// `budget` may be null; otherwise `bytes` must have been reserved in it, and the budget must
+    /// outlive the block.
     [[nodiscard]] static class BlockRef allocate(std::size_t bytes, MemoryBudget* budget = nullptr);
 
     [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -81,8 +81,8 @@ private:
     Block* block_ = nullptr;
 };
 
-/// One request frame (without its length prefix): bytes, and a share in the block that holds them. Views
-/// in a request decoded from it live exactly as long as some copy of its `FrameRef`.
+/// One request frame (without its length prefix): bytes, and a share in the block that holds them.
+/// Views in a request decoded from it live exactly as long as some copy of its `FrameRef`.
 struct FrameRef {
     BlockRef block;
     MutableBytes bytes;

@@ -36,7 +36,9 @@ TEST(Block, GivesItsBudgetBackWithTheLastReference) {
 
 TEST(Block, IsUniqueAfterACopyIsGone) {
     BlockRef block = Block::allocate(8);
-    { BlockRef copy = block; }
+    {
+        BlockRef copy = block;
+    }
     EXPECT_TRUE(block.unique());
 }
 

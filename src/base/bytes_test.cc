@@ -1,11 +1,11 @@
 // Goal: integers go to the wire in big-endian order, at any alignment.
 #include "base/bytes.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
-
-#include <gtest/gtest.h>
 
 namespace kaas::base {
 namespace {

@@ -1,9 +1,9 @@
 #include "base/clock.h"
 
+#include "base/mutex.h"
+
 #include <chrono>
 #include <cstdint>
-
-#include "base/mutex.h"
 
 namespace kaas::base {
 namespace {

@@ -1,15 +1,14 @@
 #pragma once
 
+#include "base/mutex.h"
+
 #include <chrono>
 #include <cstdint>
 
-#include "base/mutex.h"
-
 namespace kaas::base {
 
-/// The only source of time. Passive state machines take one, so that a test or a seeded scheduler drives
-/// them.
-/// Thread: any.
+/// The only source of time. Passive state machines take one, so that a test or a seeded scheduler
+/// drives them. Thread: any.
 class Clock {
 public:
     using Steady = std::chrono::steady_clock::time_point;

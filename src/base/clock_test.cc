@@ -1,9 +1,9 @@
 // Goal: a manual clock moves both of its hands, and only when told.
 #include "base/clock.h"
 
-#include <chrono>
-
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace kaas::base {
 namespace {

@@ -1,10 +1,10 @@
 #include "base/crc32c.h"
 
+#include "base/bytes.h"
+
 #include <isa-l/crc.h>
 
 #include <cstdint>
-
-#include "base/bytes.h"
 
 namespace kaas::base {
 namespace {

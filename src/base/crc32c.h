@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include "base/bytes.h"
+
+#include <cstdint>
 
 namespace kaas::base {
 

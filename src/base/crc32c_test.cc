@@ -1,15 +1,15 @@
 // Goal: CRC-32C gives the published values (RFC 3720 B.4), whole or in pieces.
 #include "base/crc32c.h"
 
+#include "base/bytes.h"
+
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <gtest/gtest.h>
-
-#include "base/bytes.h"
 
 namespace kaas::base {
 namespace {

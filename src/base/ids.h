@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include "base/strong.h"
 #include "base/uuid.h"
+
+#include <cstdint>
 
 /// The identities and positions that Kafka's protocol and our files speak of.
 namespace kaas::base {

@@ -1,5 +1,12 @@
 #include "base/log.h"
 
+#include "base/clock.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -8,13 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
-
-#include "base/clock.h"
 
 namespace kaas::base::log {
 namespace {
@@ -97,7 +97,8 @@ bool enabled(Level level) { return level >= state().level.load(std::memory_order
 
 void write(Level level, std::string_view target, const std::string& message) {
     if (state().format.load(std::memory_order_relaxed) == Format::kJson) {
-        state().logger.log(to_spdlog(level), "{}", to_json(utc_timestamp(), level, target, message));
+        state().logger.log(to_spdlog(level), "{}",
+                           to_json(utc_timestamp(), level, target, message));
     } else {
         state().logger.log(to_spdlog(level), "{}: {}", target, message);
     }
@@ -105,7 +106,8 @@ void write(Level level, std::string_view target, const std::string& message) {
 
 std::string to_json(std::string_view timestamp, Level level, std::string_view target,
                     std::string_view message) {
-    std::string out = fmt::format(R"({{"timestamp":"{}","level":"{}","target":")", timestamp, name_of(level));
+    std::string out =
+        fmt::format(R"({{"timestamp":"{}","level":"{}","target":")", timestamp, name_of(level));
     append_escaped(out, target);
     out += R"(","fields":{"message":")";
     append_escaped(out, message);

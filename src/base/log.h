@@ -1,18 +1,19 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 /// Structured logging. A line has a time, a level, a target (the module that speaks) and a message.
 /// Thread: any; lines are written whole, to stderr.
 namespace kaas::base::log {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
-/// Text is for people; JSON (`{"timestamp","level","target","fields":{"message"}}`) is for collectors.
+/// Text is for people; JSON (`{"timestamp","level","target","fields":{"message"}}`) is for
+/// collectors.
 enum class Format { kText, kJson };
 
 struct Options {

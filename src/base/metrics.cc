@@ -1,5 +1,8 @@
 #include "base/metrics.h"
 
+#include "base/assert.h"
+#include "base/mutex.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,24 +12,25 @@
 #include <string_view>
 #include <utility>
 
-#include "base/assert.h"
-#include "base/mutex.h"
-
 namespace kaas::base::metrics {
 
 void Histogram::observe_us(std::int64_t us) {
     auto bound = std::lower_bound(kBoundsUs.begin(), kBoundsUs.end(), us);
-    buckets_[static_cast<std::size_t>(bound - kBoundsUs.begin())].fetch_add(1, std::memory_order_relaxed);
-    sum_us_.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(us, 0)), std::memory_order_relaxed);
+    buckets_[static_cast<std::size_t>(bound - kBoundsUs.begin())].fetch_add(
+        1, std::memory_order_relaxed);
+    sum_us_.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(us, 0)),
+                      std::memory_order_relaxed);
 }
 
 std::array<std::uint64_t, Histogram::kBoundsUs.size() + 1> Histogram::counts() const {
     std::array<std::uint64_t, kBoundsUs.size() + 1> counts{};
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = buckets_[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        counts[i] = buckets_[i].load(std::memory_order_relaxed);
     return counts;
 }
 
-Registry::Series& Registry::find(std::string_view name, std::string_view help, Kind kind, Labels labels) {
+Registry::Series& Registry::find(std::string_view name, std::string_view help, Kind kind,
+                                 Labels labels) {
     auto family = families_.find(name);
     if (family == families_.end()) {
         family = families_.emplace(std::string(name), Family{kind, std::string(help), {}}).first;

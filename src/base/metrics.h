@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/mutex.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,8 +13,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/mutex.h"
 
 namespace kaas::base::metrics {
 
@@ -42,8 +42,8 @@ class Histogram {
 public:
     /// Upper bounds in microseconds; one more bucket takes the rest.
     static constexpr std::array<std::int64_t, 17> kBoundsUs = {
-        100,     250,     500,       1'000,     2'500,     5'000,      10'000,     25'000,    50'000,
-        100'000, 250'000, 500'000,   1'000'000, 2'500'000, 5'000'000,  10'000'000, 30'000'000};
+        100,     250,     500,     1'000,     2'500,     5'000,     10'000,     25'000,    50'000,
+        100'000, 250'000, 500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000};
 
     void observe_us(std::int64_t us);
     /// Not cumulative; the last one is above every bound.

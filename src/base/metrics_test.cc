@@ -1,10 +1,10 @@
 // Goal: series keep their identity and histograms put each value where it belongs.
 #include "base/metrics.h"
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace kaas::base::metrics {
 namespace {

@@ -6,12 +6,12 @@
 
 namespace kaas::base {
 
-/// Why an operation failed: a code that a caller can act on, and context for the person who reads the
-/// log (file, offset, partition, errno text).
+/// Why an operation failed: a code that a caller can act on, and context for the person who reads
+/// the log (file, offset, partition, errno text).
 ///
 /// Each module has its own `enum class ErrorCode` and aliases `Error` and `Result<T>` on it in its
-/// `error.h`. Codes of different modules never mix; they become Kafka codes once, at a handler's edge, in
-/// an exhaustive switch.
+/// `error.h`. Codes of different modules never mix; they become Kafka codes once, at a handler's
+/// edge, in an exhaustive switch.
 template <class Code>
 struct Error {
     Code code;
@@ -32,15 +32,15 @@ template <class Code>
 }  // namespace kaas::base
 
 /// Returns the error of `expression` from the enclosing function, or goes on.
-#define KAAS_TRY(expression)                                                        \
-    do {                                                                            \
-        if (auto kaas_try_result = (expression); !kaas_try_result) {                \
-            return std::unexpected(std::move(kaas_try_result).error());             \
-        }                                                                           \
+#define KAAS_TRY(expression)                                            \
+    do {                                                                \
+        if (auto kaas_try_result = (expression); !kaas_try_result) {    \
+            return std::unexpected(std::move(kaas_try_result).error()); \
+        }                                                               \
     } while (false)
 
 /// Declares `name` as the value of `expression`, or returns its error from the enclosing function.
-#define KAAS_TRY_ASSIGN(name, expression)                                           \
-    auto name##_result = (expression);                                              \
-    if (!name##_result) return std::unexpected(std::move(name##_result).error());   \
+#define KAAS_TRY_ASSIGN(name, expression)                                         \
+    auto name##_result = (expression);                                            \
+    if (!name##_result) return std::unexpected(std::move(name##_result).error()); \
     auto name = std::move(*name##_result)

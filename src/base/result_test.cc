@@ -1,13 +1,13 @@
 // Goal: results carry their error through, and ids of different kinds stay apart.
 #include "base/result.h"
 
-#include <concepts>
-#include <string>
+#include "base/ids.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/ids.h"
+#include <concepts>
+#include <string>
 
 namespace kaas::base {
 namespace {

@@ -1,17 +1,17 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <compare>
 #include <concepts>
 #include <functional>
-
-#include <fmt/format.h>
 
 namespace kaas::base {
 
 /// An integer with a meaning: two of different `Tag` never mix, and construction is explicit.
 ///
-/// Arithmetic is the little that offsets and epochs need: advance by a plain count, and the distance of
-/// two values.
+/// Arithmetic is the little that offsets and epochs need: advance by a plain count, and the
+/// distance of two values.
 template <class Tag, std::integral Rep>
 class Strong {
 public:
@@ -23,9 +23,15 @@ public:
     [[nodiscard]] constexpr Rep value() const { return value_; }
 
     friend constexpr auto operator<=>(Strong, Strong) = default;
-    friend constexpr Strong operator+(Strong a, Rep n) { return Strong(static_cast<Rep>(a.value_ + n)); }
-    friend constexpr Strong operator-(Strong a, Rep n) { return Strong(static_cast<Rep>(a.value_ - n)); }
-    friend constexpr Rep operator-(Strong a, Strong b) { return static_cast<Rep>(a.value_ - b.value_); }
+    friend constexpr Strong operator+(Strong a, Rep n) {
+        return Strong(static_cast<Rep>(a.value_ + n));
+    }
+    friend constexpr Strong operator-(Strong a, Rep n) {
+        return Strong(static_cast<Rep>(a.value_ - n));
+    }
+    friend constexpr Rep operator-(Strong a, Strong b) {
+        return static_cast<Rep>(a.value_ - b.value_);
+    }
     constexpr Strong& operator+=(Rep n) { return *this = *this + n; }
     constexpr Strong& operator++() { return *this = *this + Rep{1}; }
 

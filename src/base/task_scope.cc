@@ -1,15 +1,15 @@
 #include "base/task_scope.h"
 
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mutex.h"
+
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/assert.h"
-#include "base/log.h"
-#include "base/mutex.h"
 
 namespace kaas::base {
 

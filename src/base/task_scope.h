@@ -1,18 +1,18 @@
 #pragma once
 
+#include "base/mutex.h"
+
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <string_view>
 #include <unordered_map>
 
-#include "base/mutex.h"
-
 namespace kaas::base {
 
-/// The tasks of one owner: counts them, asks them to stop, waits for the last one, and never loses an
-/// exception. Coroutines are started into a scope by `net::spawn`.
-/// Thread: any. The owner calls `stop()` then `join()` before it dies.
+/// The tasks of one owner: counts them, asks them to stop, waits for the last one, and never loses
+/// an exception. Coroutines are started into a scope by `net::spawn`. Thread: any. The owner calls
+/// `stop()` then `join()` before it dies.
 class TaskScope {
 public:
     /// A running task's place; the task ends when it is destroyed.
@@ -37,8 +37,8 @@ public:
     TaskScope& operator=(const TaskScope&) = delete;
     ~TaskScope();
 
-    /// Counts a new task; `cancel` is called at most once, by `stop()`, on the thread that stops. An empty
-    /// token means that the scope is stopping and the task must not start.
+    /// Counts a new task; `cancel` is called at most once, by `stop()`, on the thread that stops.
+    /// An empty token means that the scope is stopping and the task must not start.
     [[nodiscard]] Token enter(std::function<void()> cancel = {}) KAAS_EXCLUDES(mutex_);
     /// What a task's root caught: logged with `what` and counted.
     void failed(std::string_view what, const std::exception_ptr& error) KAAS_EXCLUDES(mutex_);

@@ -1,12 +1,12 @@
 // Goal: an owner can end its tasks and misses none of their failures.
 #include "base/task_scope.h"
 
+#include <gtest/gtest.h>
+
 #include <exception>
 #include <stdexcept>
 #include <thread>
 #include <utility>
-
-#include <gtest/gtest.h>
 
 namespace kaas::base {
 namespace {

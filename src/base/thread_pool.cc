@@ -1,5 +1,8 @@
 #include "base/thread_pool.h"
 
+#include "base/log.h"
+#include "base/mutex.h"
+
 #include <sys/prctl.h>
 
 #include <cstddef>
@@ -7,16 +10,14 @@
 #include <string>
 #include <utility>
 
-#include "base/log.h"
-#include "base/mutex.h"
-
 namespace kaas::base {
 
 void set_thread_name(const std::string& name) { ::prctl(PR_SET_NAME, name.c_str()); }
 
 ThreadPool::ThreadPool(std::string name, std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) {
-        threads_.emplace_back([this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
+        threads_.emplace_back(
+            [this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
     }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/executor.h"
+#include "base/mutex.h"
+
 #include <cstddef>
 #include <deque>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "base/executor.h"
-#include "base/mutex.h"
 
 namespace kaas::base {
 

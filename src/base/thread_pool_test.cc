@@ -1,10 +1,11 @@
-// Goal: the pool runs all that was posted, survives a task that throws, and finishes before it dies.
+// Goal: the pool runs all that was posted, survives a task that throws, and finishes before it
+// dies.
 #include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <stdexcept>
-
-#include <gtest/gtest.h>
 
 namespace kaas::base {
 namespace {

@@ -21,7 +21,8 @@ public:
     [[nodiscard]] int get() const { return fd_; }
     [[nodiscard]] int release() { return std::exchange(fd_, -1); }
     explicit operator bool() const { return fd_ >= 0; }
-    /// Closes what is held. An error of close(2) is not an event: what must be durable was fsynced before.
+    /// Closes what is held. An error of close(2) is not an event: what must be durable was fsynced
+    /// before.
     void reset(int fd = -1);
 
 private:

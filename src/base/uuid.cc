@@ -1,13 +1,13 @@
 #include "base/uuid.h"
 
+#include "base/assert.h"
+
 #include <sys/random.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "base/assert.h"
 
 namespace kaas::base {
 namespace {

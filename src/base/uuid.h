@@ -17,8 +17,8 @@ namespace kaas::base {
 struct Uuid {
     std::array<std::uint8_t, 16> bytes{};
 
-    /// From the system's random source; never zero, never starting with a dash in text (Apache avoids it, for
-    /// command lines), version and variant bits as RFC 4122 version 4.
+    /// From the system's random source; never zero, never starting with a dash in text (Apache
+    /// avoids it, for command lines), version and variant bits as RFC 4122 version 4.
     [[nodiscard]] static Uuid random();
     /// Empty when `text` is not 22 characters of URL-safe base64.
     [[nodiscard]] static std::optional<Uuid> parse(std::string_view text);

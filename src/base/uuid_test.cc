@@ -1,10 +1,10 @@
 // Goal: ids read and write as Apache's org.apache.kafka.common.Uuid.
 #include "base/uuid.h"
 
+#include <gtest/gtest.h>
+
 #include <set>
 #include <string>
-
-#include <gtest/gtest.h>
 
 namespace kaas::base {
 namespace {

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/buffer.h"
+#include "base/executor.h"
+#include "storage/partition_log.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "base/buffer.h"
-#include "base/executor.h"
-#include "storage/partition_log.h"
 
 namespace kaas::net {
 
@@ -17,8 +17,8 @@ struct Splice {
     storage::FileSlice slice;
 };
 
-/// An answer: encoded bytes (response header and body, without the length prefix), and the file regions
-/// that sendfile puts between them. The length prefix counts both.
+/// An answer: encoded bytes (response header and body, without the length prefix), and the file
+/// regions that sendfile puts between them. The length prefix counts both.
 struct Response {
     std::vector<std::byte> bytes;
     std::vector<Splice> splices;  ///< by ascending position
@@ -26,22 +26,22 @@ struct Response {
 
 /// What a handler may know of the connection that asks. Lives as long as any exchange of it.
 struct Peer {
-    std::string listener;             ///< name, as in `listeners`: answers name this listener's addresses
-    std::string security_protocol;    ///< PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
-    std::string address;              ///< remote, without port
+    std::string listener;  ///< name, as in `listeners`: answers name this listener's addresses
+    std::string security_protocol;  ///< PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
+    std::string address;            ///< remote, without port
     std::uint16_t port = 0;
     std::string principal = "User:ANONYMOUS";
     std::uint64_t connection_id = 0;
-    std::string software_name;        ///< of ApiVersions (KIP-511)
+    std::string software_name;  ///< of ApiVersions (KIP-511)
     std::string software_version;
 };
 
 /// One request and its place in the connection's order of answers.
 ///
-/// A connection handles one request at a time: the next is not read out before `respond`, `no_response` or
-/// `pass`. `pass` lets it start while this answer is still open (Produce: once all its batches are
-/// appended); answers still leave in order, at most 64 open.
-/// Thread: the connection's reactor only; `executor()` brings others there. Dropping an exchange without an
+/// A connection handles one request at a time: the next is not read out before `respond`,
+/// `no_response` or `pass`. `pass` lets it start while this answer is still open (Produce: once all
+/// its batches are appended); answers still leave in order, at most 64 open. Thread: the
+/// connection's reactor only; `executor()` brings others there. Dropping an exchange without an
 /// answer closes the connection.
 class Exchange {
 public:
