@@ -1,0 +1,130 @@
+# Sourced by ./dev: brings a machine to the state in which the project builds and its tests run, from
+# Debian's packages and the language registries' own clients. What is there already is not touched.
+
+readonly BUILD_PACKAGES=(
+    clang-19 lld-19 llvm-19 cmake ninja-build ccache python3 ca-certificates
+    libstdc++-12-dev libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev libssl-dev
+    libisal-dev zlib1g-dev liblz4-dev libzstd-dev libsnappy-dev
+    libfmt-dev libspdlog-dev libcli11-dev
+    libgtest-dev libgmock-dev
+)
+readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)
+readonly TEST_PACKAGES=(git kcat python3-venv)
+readonly BENCH_PACKAGES=(libbenchmark-dev)
+# The newest Go is taken when the machine's own is older than what the Go clients in tests/ ask for.
+readonly GO_MINIMUM=1.26
+readonly GO_TOOLCHAIN=go1.27.3
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# Runs a command as root, or says what to run and stops.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "needs root for this; run it and come back: $*"
+    fi
+}
+
+apt_install() {
+    say "installing $*"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
+        >/dev/null
+}
+
+ensure_packages() {
+    local installed package missing=()
+    installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null || true)
+    for package in "$@"; do
+        grep -qx "ii  $package" <<<"$installed" || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
+}
+
+# ensure_command java openjdk-17-jdk-headless: for tools that a machine may have from elsewhere.
+ensure_command() {
+    command -v "$1" >/dev/null || apt_install "$2"
+}
+
+# What is fetched once and kept. Linked git worktrees share the main checkout's.
+cache_dir() {
+    local git_dir
+    if [ -n "${KAAS_CACHE_DIR:-}" ]; then
+        echo "$KAAS_CACHE_DIR"
+        return
+    fi
+    git_dir=$(git -C "$ROOT" rev-parse --path-format=absolute --git-common-dir 2>/dev/null || true)
+    case $git_dir in
+        */.git) echo "${git_dir%/.git}/.cache" ;;
+        *) echo "$ROOT/.cache" ;;
+    esac
+}
+
+version_at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+go_version() { go env GOVERSION 2>/dev/null | sed 's/^go//'; }
+
+# Debian 12's own Go (1.19) cannot fetch a newer toolchain; the one in its backports can. They are
+# read from a list of our own, so that the machine's sources stay as they are.
+install_go() {
+    local mirror lists
+    mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+        grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
+    [ -n "$mirror" ] || die "no Debian mirror in the apt sources; install Go $GO_MINIMUM or newer"
+    lists=$(mktemp -d)
+    printf 'deb %s bookworm main\ndeb %s bookworm-backports main\n' "$mirror" "$mirror" \
+        >"$lists/sources.list"
+    mkdir -p "$lists/state/partial"
+    local options=(-qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=-
+        -o "Dir::State::Lists=$lists/state" -o APT::Sandbox::User=root)
+    say "installing golang-go from bookworm-backports"
+    as_root apt-get "${options[@]}" update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y \
+        --no-install-recommends -t bookworm-backports golang-go >/dev/null
+    as_root rm -rf "$lists"
+}
+
+ensure_go() {
+    if ! command -v go >/dev/null || ! version_at_least 1.21 "$(go_version)"; then
+        install_go
+    fi
+    version_at_least "$GO_MINIMUM" "$(go_version)" || export GOTOOLCHAIN=$GO_TOOLCHAIN
+}
+
+# A virtual environment with tests/requirements.txt, made anew when that file changes. Prints its bin.
+ensure_python() {
+    local home stamp
+    home=$(cache_dir)/venv
+    stamp=$home/requirements.txt
+    if ! cmp -s "$ROOT/tests/requirements.txt" "$stamp"; then
+        say "installing Python packages of tests/requirements.txt"
+        mkdir -p "$home"
+        # Worktrees share the directory: one fills it at a time.
+        (
+            flock 9
+            cmp -s "$ROOT/tests/requirements.txt" "$stamp" && exit 0
+            python3 -m venv --clear "$home/env"
+            "$home/env/bin/pip" install -q -r "$ROOT/tests/requirements.txt"
+            cp "$ROOT/tests/requirements.txt" "$stamp"
+        ) 9>"$home/lock" >&2
+    fi
+    echo "$home/env/bin"
+}
+
+ensure_build() { ensure_packages "${BUILD_PACKAGES[@]}"; }
+
+ensure_test() {
+    ensure_build
+    ensure_packages "${TEST_PACKAGES[@]}"
+    ensure_command javac openjdk-17-jdk-headless
+    ensure_command mvn maven
+    ensure_command node nodejs
+    ensure_command npm npm
+    ensure_go
+    PATH=$(ensure_python):$PATH
+    export PATH
+}
