@@ -4,9 +4,8 @@
 
 namespace kaas::storage {
 
-/// Proves that this incarnation was still unfenced at a moment after the call began (DESIGN 9). Storage asks;
-/// `cluster::Session` answers.
-/// Thread: any that may block.
+/// Proves that this incarnation was still unfenced at a moment after the call began (DESIGN 9).
+/// Storage asks; `cluster::Session` answers. Thread: any that may block.
 class SessionCheck {
 public:
     virtual ~SessionCheck() = default;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/bytes.h"
+#include "storage/error.h"
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -7,33 +10,32 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-#include "storage/error.h"
-
 namespace kaas::storage {
 
 /// An open regular file of a volume.
-/// Thread: calls may come from any thread, several at once; writers agree among themselves. All calls may
-/// block, so none is made on a reactor, except `try_read_at` and `cached`.
-/// Errors: kNoSpace, kTooManyOpen, kIo with the path and errno text in the context.
+/// Thread: calls may come from any thread, several at once; writers agree among themselves. All
+/// calls may block, so none is made on a reactor, except `try_read_at` and `cached`. Errors:
+/// kNoSpace, kTooManyOpen, kIo with the path and errno text in the context.
 class File {
 public:
     virtual ~File() = default;
 
-    /// Writes all of `pieces`, one after the other, from `offset` on; a short write is an error (kNoSpace
-    /// or kIo), and what is in the file then is unknown.
+    /// Writes all of `pieces`, one after the other, from `offset` on; a short write is an error
+    /// (kNoSpace or kIo), and what is in the file then is unknown.
     [[nodiscard]] virtual Result<void> write_at(std::uint64_t offset,
                                                 std::span<const base::ByteView> pieces) = 0;
     /// Reads until `into` is full or the file ends; gives the number of bytes.
-    [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset, base::MutableBytes into) = 0;
+    [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset,
+                                                      base::MutableBytes into) = 0;
     /// As `read_at`, but only what is in memory: fewer bytes, even none, when it would have to wait
     /// (preadv2 with RWF_NOWAIT). The one read that a reactor may make, and only on a local volume.
     [[nodiscard]] virtual Result<std::size_t> try_read_at(std::uint64_t offset,
                                                           base::MutableBytes into) = 0;
-    /// True when the whole range can be sent without waiting for the disk (cachestat(2), else a probe).
+    /// True when the whole range can be sent without waiting for the disk (cachestat(2), else a
+    /// probe).
     [[nodiscard]] virtual bool cached(std::uint64_t offset, std::uint64_t length) = 0;
-    /// fdatasync(2): what was written before the call is durable, length included. After a failure nothing
-    /// on this file may be retried or trusted (DESIGN 7).
+    /// fdatasync(2): what was written before the call is durable, length included. After a failure
+    /// nothing on this file may be retried or trusted (DESIGN 7).
     [[nodiscard]] virtual Result<void> sync() = 0;
     [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
     /// For sendfile(2); -1 when the file has no descriptor (the in-memory volume).
@@ -55,7 +57,8 @@ public:
     virtual ~DirectoryHandle() = default;
     /// One statx. An error (kIo) proves nothing: neither alive nor marked.
     [[nodiscard]] virtual Result<Liveness> look() = 0;
-    /// Sets the directory's modification time to `counter` seconds after 1970 (an election heartbeat).
+    /// Sets the directory's modification time to `counter` seconds after 1970 (an election
+    /// heartbeat).
     [[nodiscard]] virtual Result<void> beat(std::int64_t counter) = 0;
     /// The modification time in whole seconds, by forced statx.
     [[nodiscard]] virtual Result<std::int64_t> last_beat() = 0;
@@ -71,13 +74,19 @@ struct Space {
     std::uint64_t usable_bytes = 0;
 };
 
-/// One mounted directory tree: the only door to files (DESIGN 3). Paths are relative to its root, with '/'
-/// between names.
+/// An exclusive lock of this process on a file, kept until destroyed (or until the process dies).
+class FileLock {
+public:
+    virtual ~FileLock() = default;
+};
+
+/// One mounted directory tree: the only door to files (DESIGN 3). Paths are relative to its root,
+/// with '/' between names.
 ///
-/// Two implementations: POSIX (`posix_volume.h`) and one in memory that drops what was not synced, bytes
-/// and names alike, at a chosen step (`memory_volume.h`).
-/// Thread: any. Every call may block, so none is made on a reactor.
-/// Errors: kNotFound, kExists, kNoSpace, kTooManyOpen, kIo; the context names path and errno text.
+/// Two implementations: POSIX (`posix_volume.h`) and one in memory that drops what was not synced,
+/// bytes and names alike, at a chosen step (`memory_volume.h`). Thread: any. Every call may block,
+/// so none is made on a reactor. Errors: kNotFound, kExists, kNoSpace, kTooManyOpen, kIo; the
+/// context names path and errno text.
 class Volume {
 public:
     virtual ~Volume() = default;
@@ -86,25 +95,35 @@ public:
     /// `sync_directory` of its parent.
     [[nodiscard]] virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
     /// Opens afresh, so that a network file system revalidates (close-to-open).
-    [[nodiscard]] virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
-    /// Makes one directory level that must not exist. Not durable before `sync_directory` of its parent.
+    [[nodiscard]] virtual Result<std::unique_ptr<File>> open(const std::string& path,
+                                                             OpenMode mode) = 0;
+    /// Makes one directory level that must not exist. Not durable before `sync_directory` of its
+    /// parent.
     [[nodiscard]] virtual Result<void> make_directory(const std::string& path) = 0;
     /// fsync(2) of a directory: the names made and removed in it are durable.
     [[nodiscard]] virtual Result<void> sync_directory(const std::string& path) = 0;
     [[nodiscard]] virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
     [[nodiscard]] virtual Result<void> unlink(const std::string& path) = 0;
     [[nodiscard]] virtual Result<void> remove_directory(const std::string& path) = 0;
-    /// Names in a directory, sorted. For reclaiming what was deleted and for tools; never to find state
-    /// (rule 5).
+    /// Names in a directory, sorted. For reclaiming what was deleted and for tools; never to find
+    /// state (rule 5).
     [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
 
+    /// Takes the lock on a file, which is made if need be, and writes `text` into it (an OFD lock:
+    /// it binds the processes of one machine; between machines, sessions fence). Errors: kLocked;
+    /// the context is the holder's text.
+    [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path,
+                                                                 std::string_view text) = 0;
+
     /// Holds a directory open for `look`.
-    [[nodiscard]] virtual Result<std::unique_ptr<DirectoryHandle>> hold(const std::string& path) = 0;
-    /// Ends whoever holds `path` (DESIGN 9); a directory that looks absent is first created, with mode 0.
+    [[nodiscard]] virtual Result<std::unique_ptr<DirectoryHandle>> hold(
+        const std::string& path) = 0;
+    /// Ends whoever holds `path` (DESIGN 9); a directory that looks absent is first created, with
+    /// mode 0.
     [[nodiscard]] virtual Result<void> mark(const std::string& path, MarkKind kind) = 0;
 
-    /// True for file systems of this machine's kernel (ext4, xfs, ...): a reactor may then look into the
-    /// page cache. False for NFS, CephFS, FUSE (DESIGN 7).
+    /// True for file systems of this machine's kernel (ext4, xfs, ...): a reactor may then look
+    /// into the page cache. False for NFS, CephFS, FUSE (DESIGN 7).
     [[nodiscard]] virtual bool is_local() const = 0;
     [[nodiscard]] virtual Result<Space> space() = 0;
     /// The root as the user named it, for messages.

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "base/metrics.h"
+#include "base/unique_fd.h"
+#include "storage/volume.h"
+
+#include <memory>
+#include <string>
+
+namespace kaas::storage {
+
+struct PosixVolumeOptions {
+    /// False only for `--ephemeral`: `File::sync`, `sync_directory` and marks then skip their
+    /// fsync(2) and promise nothing across a crash of the machine.
+    bool honest_sync = true;
+    /// Makes the root and what is missing above it. Only where no mount is expected (standalone):
+    /// on a shared volume, a missing root is a missing mount.
+    bool create_root = false;
+    /// Where `kaas_storage_{write,read,fsync}_latency_seconds` are kept; must outlive the volume.
+    base::metrics::Registry* metrics = nullptr;
+};
+
+/// A directory of the operating system, mounted from wherever.
+///
+/// Owns a descriptor of its root and makes every call relative to it, so the tree may be moved or
+/// mounted over without harm to those who use it. Symbolic links below the root are not followed at
+/// the last name.
+class PosixVolume final : public Volume {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<PosixVolume>> open(const std::string& root,
+                                                                   PosixVolumeOptions options = {});
+
+    [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
+    [[nodiscard]] Result<std::unique_ptr<File>> open(const std::string& path,
+                                                     OpenMode mode) override;
+    [[nodiscard]] Result<void> make_directory(const std::string& path) override;
+    [[nodiscard]] Result<void> sync_directory(const std::string& path) override;
+    [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) override;
+    [[nodiscard]] Result<void> unlink(const std::string& path) override;
+    [[nodiscard]] Result<void> remove_directory(const std::string& path) override;
+    [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) override;
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> lock(const std::string& path,
+                                                         std::string_view text) override;
+
+    [[nodiscard]] Result<std::unique_ptr<DirectoryHandle>> hold(const std::string& path) override;
+    [[nodiscard]] Result<void> mark(const std::string& path, MarkKind kind) override;
+
+    [[nodiscard]] bool is_local() const override { return local_; }
+    [[nodiscard]] Result<Space> space() override;
+    [[nodiscard]] const std::string& root() const override { return root_; }
+
+private:
+    PosixVolume(std::string root, base::UniqueFd fd, bool local, PosixVolumeOptions options);
+
+    [[nodiscard]] Result<std::unique_ptr<File>> open_file(const std::string& path, int flags);
+    [[nodiscard]] Result<base::UniqueFd> open_directory(const std::string& path);
+    [[nodiscard]] Result<base::UniqueFd> open_for_mark(const std::string& path, bool& half_made);
+    [[nodiscard]] Result<void> sync_descriptor(int fd, const std::string& path) const;
+
+    std::string root_;
+    base::UniqueFd fd_;
+    bool local_;
+    bool honest_sync_;
+    base::metrics::Histogram* write_latency_ = nullptr;
+    base::metrics::Histogram* read_latency_ = nullptr;
+    base::metrics::Histogram* fsync_latency_ = nullptr;
+};
+
+}  // namespace kaas::storage

@@ -1,0 +1,33 @@
+#include "storage/volume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kaas::storage {
+
+Result<std::string> read_whole(Volume& volume, const std::string& path, std::size_t limit_bytes) {
+    KAAS_TRY_ASSIGN(file, volume.open(path, OpenMode::kRead));
+    KAAS_TRY_ASSIGN(size, file->size());
+    constexpr std::size_t kGrowth = 64 * 1024;
+    // The size is a first guess: an attribute may be cached, and the file may grow.
+    std::string text;
+    std::size_t filled = 0;
+    std::size_t chunk = std::min<std::size_t>(size + 1, limit_bytes + 1);
+    while (true) {
+        text.resize(filled + chunk);
+        auto into = std::as_writable_bytes(std::span(text.data() + filled, chunk));
+        KAAS_TRY_ASSIGN(got, file->read_at(filled, into));
+        filled += got;
+        if (filled > limit_bytes) {
+            return fail(ErrorCode::kCorrupt,
+                        fmt::format("{}: longer than {} bytes", path, limit_bytes));
+        }
+        if (got < chunk) break;
+        chunk = std::min<std::size_t>(kGrowth, limit_bytes + 1 - filled);
+    }
+    text.resize(filled);
+    return text;
+}
+
+}  // namespace kaas::storage
