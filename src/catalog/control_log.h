@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "catalog/change.h"
+#include "catalog/error.h"
+#include "catalog/image.h"
+#include "storage/epoch_log.h"
+#include "storage/volume.h"
+
+namespace kaas::catalog {
+
+inline constexpr const char* kControlDirectory = "__cluster/control";
+
+/// The one store of metadata: an epoch log of pictures and changes, written by the controller of its epoch.
+/// Thread: passive; one call at a time, on a thread that may block.
+class ControlLog {
+public:
+    /// Opens the epoch with `image` as its picture, durable on return.
+    /// Errors: kSuperseded when a newer controller has closed the epoch; kStorage.
+    [[nodiscard]] static Result<ControlLog> create(storage::Volume& volume, base::ControllerEpoch epoch,
+                                                   const Image& image);
+
+    /// Makes `changes` durable with one fsync; `after` is the image that they lead to. Once the changes outweigh
+    /// the picture, starts a new file with it. Nothing may build on the changes before a session check.
+    /// Errors: kStorage, which ends the log.
+    [[nodiscard]] Result<void> commit(std::span<const Change> changes, const Image& after);
+
+    /// Vouches, when idle, that all above is durable: a successor then need not doubt it.
+    [[nodiscard]] Result<void> settle();
+    /// The last line; the log takes nothing afterwards.
+    [[nodiscard]] Result<void> release();
+    /// Unlinks what the newest picture has made useless: older files of this epoch, older epochs.
+    /// Requires: the picture is durable. The session is checked before each unlink.
+    void remove_superseded(storage::SessionCheck& session);
+
+private:
+    ControlLog(storage::Volume& volume, storage::EpochLog log, std::optional<base::ControllerEpoch> previous);
+
+    storage::Volume* volume_;
+    storage::EpochLog log_;
+};
+
+/// Where a new controller begins: what its predecessors' log says.
+struct TakenControl {
+    base::ControllerEpoch epoch{0};  ///< whose log it was
+    ImagePtr image;
+};
+
+/// Closes every control log below `own`, newest first, until it finds a picture, and reads that log to its
+/// end. Empty when the cluster is new. What was read counts once it stands in the caller's own picture.
+/// Requires: every lower election epoch is marked.
+/// Errors: kMalformed and kNewerFormat name the file; kStorage.
+[[nodiscard]] Result<std::optional<TakenControl>> take_over_control(storage::Volume& volume,
+                                                                    base::ControllerEpoch own);
+
+}  // namespace kaas::catalog

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/json/object.hpp>
+
+#include "base/ids.h"
+
+/// What a cluster knows about itself: plain values, shared by pointer once they stand in an `Image`.
+namespace kaas::catalog {
+
+inline constexpr base::BrokerId kNoBroker{-1};
+
+/// Configured values by key, as the user wrote them.
+using ConfigMap = std::map<std::string, std::string, std::less<>>;
+
+/// Keys of a JSON object that this version does not know: kept, and written back where they stood.
+/// Null when there are none.
+using UnknownKeys = std::shared_ptr<const boost::json::object>;
+
+/// One life of a broker on one volume: the one writer of a leader epoch (DESIGN 9).
+struct Holder {
+    base::BrokerId broker = kNoBroker;
+    base::Incarnation incarnation;
+    friend bool operator==(const Holder&, const Holder&) = default;
+};
+
+/// Leader epochs from `first` on, until the next run, live on `volume`.
+struct EpochRun {
+    base::LeaderEpoch first{0};
+    std::string volume;
+    friend bool operator==(const EpochRun&, const EpochRun&) = default;
+};
+
+struct Partition {
+    /// Ordered; the head is the preferred leader. Metadata's `replicas` (DESIGN 8).
+    std::vector<base::BrokerId> replicas;
+    Holder leader;
+    base::LeaderEpoch leader_epoch{0};
+    /// The leader gave this epoch up, for ever (DESIGN 9): nobody serves until the next one.
+    bool released = false;
+    /// Newest epoch known to be durably written; a taker's walk may stop there. None for a new partition.
+    base::LeaderEpoch written_epoch = base::kNoLeaderEpoch;
+    /// Where each epoch from the written one on lives; never empty, the last run holds `leader_epoch`.
+    std::vector<EpochRun> runs;
+    UnknownKeys unknown;
+
+    /// Volume of the current leader epoch.
+    [[nodiscard]] const std::string& volume() const { return runs.back().volume; }
+};
+
+struct Topic {
+    std::string name;
+    base::TopicId id;
+    std::vector<Partition> partitions;  ///< by index
+    ConfigMap configs;                  ///< only what differs from the defaults
+    UnknownKeys unknown;
+
+    [[nodiscard]] const Partition* partition(base::PartitionId index) const {
+        auto at = static_cast<std::size_t>(index.value());
+        return index.value() >= 0 && at < partitions.size() ? &partitions[at] : nullptr;
+    }
+};
+using TopicPtr = std::shared_ptr<const Topic>;
+
+/// Where clients (or brokers) reach a broker: one entry of `advertised.listeners`.
+struct Endpoint {
+    std::string listener;
+    std::string security_protocol;
+    std::string host;
+    std::uint16_t port = 0;
+    friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+struct Broker {
+    base::BrokerId id = kNoBroker;
+    /// Its incarnation on each volume that it uses. Empty: gone, known only because partitions name it.
+    std::map<std::string, base::Incarnation, std::less<>> sessions;
+    std::vector<Endpoint> endpoints;
+    std::optional<std::string> rack;
+    /// Serves what it has, gets nothing new, and is about to leave.
+    bool draining = false;
+    UnknownKeys unknown;
+
+    [[nodiscard]] bool living() const { return !sessions.empty(); }
+    [[nodiscard]] const Endpoint* endpoint(std::string_view listener) const {
+        for (const auto& one : endpoints) {
+            if (one.listener == listener) return &one;
+        }
+        return nullptr;
+    }
+};
+using BrokerPtr = std::shared_ptr<const Broker>;
+
+/// A deleted topic whose directories are not yet reclaimed.
+struct Deletion {
+    std::string name;
+    base::TopicId id;
+    std::vector<std::string> volumes;  ///< where it may have directories, sorted
+    UnknownKeys unknown;
+};
+
+}  // namespace kaas::catalog

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "catalog/model.h"
+#include "cluster/error.h"
+
+/// What a broker may ask of the controller, and what it answers.
+namespace kaas::cluster {
+
+/// Where an answer goes: `done` runs once, on `home`.
+template <class T>
+struct Reply {
+    base::Executor* home = nullptr;
+    std::move_only_function<void(Result<T>)> done;
+
+    void operator()(Result<T> result) && {
+        home->post([run = std::move(done), value = std::move(result)]() mutable {
+            run(std::move(value));
+        });
+    }
+};
+
+/// Replicas of partition `index`, preferred leader first.
+struct ManualAssignment {
+    std::int32_t index = 0;
+    std::vector<base::BrokerId> brokers;
+};
+
+struct NewTopic {
+    std::string name;
+    std::int32_t partitions = -1;          ///< -1: the default, or as `assignments` say
+    std::int16_t replication_factor = -1;  ///< -1: the default, or as `assignments` say
+    std::vector<ManualAssignment> assignments;
+    /// A value may be null on the wire, which Apache refuses.
+    std::vector<std::pair<std::string, std::optional<std::string>>> configs;
+};
+
+/// CreateTopics (19), and topics made on demand for Metadata (3).
+struct CreateTopics {
+    std::vector<NewTopic> topics;
+    bool validate_only = false;
+    /// When the client stops waiting: topics whose brokers have not all heard of them by then are answered
+    /// with kRequestTimedOut, though they exist.
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+struct CreatedTopic {
+    std::string name;
+    Result<void> outcome;
+    /// Meaningful when `outcome` is good. The id is zero after validate-only.
+    base::TopicId id;
+    std::int32_t partitions = -1;
+    std::int16_t replication_factor = -1;
+    catalog::ConfigMap configs;  ///< only those that were set
+};
+
+/// DeleteTopics (20).
+struct DeleteTopics {
+    std::vector<std::variant<std::string, base::TopicId>> topics;
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+/// As asked, with the other half filled in when it is known.
+struct DeletedTopic {
+    std::optional<std::string> name;
+    base::TopicId id;
+    Result<void> outcome;
+};
+
+/// CreatePartitions (37).
+struct GrowTopic {
+    std::string name;
+    std::int32_t count = 0;  ///< the new total
+    /// Of the new partitions, in order; absent: the balancer chooses.
+    std::optional<std::vector<std::vector<base::BrokerId>>> assignments;
+};
+struct CreatePartitions {
+    std::vector<GrowTopic> topics;
+    bool validate_only = false;
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+struct GrownTopic {
+    std::string name;
+    Result<void> outcome;
+};
+
+/// A change of dynamic configs whose values the asker has validated (part E brings the requests).
+struct AlterConfigs {
+    /// A topic's name, or a broker (kNoBroker: all).
+    std::variant<std::string, base::BrokerId> resource;
+    std::vector<std::pair<std::string, std::optional<std::string>>> values;  ///< absent: back to the default
+    bool validate_only = false;
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+
+/// `count` producer ids from `first` on, given to nobody else, ever (DESIGN 10).
+struct ProducerIdBlock {
+    base::ProducerId first{-1};
+    std::int32_t count = 0;
+};
+
+}  // namespace kaas::cluster

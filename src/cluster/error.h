@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace kaas::cluster {
+
+/// Why a request to the controller, or a start, failed. The context is the sentence that the asker reads;
+/// where Apache has one, it is Apache's.
+enum class ErrorCode {
+    // Answers to administrative requests, named as Kafka's.
+    kTopicAlreadyExists,
+    kInvalidTopic,
+    kInvalidPartitions,
+    kInvalidReplicationFactor,
+    kInvalidReplicaAssignment,
+    kInvalidConfig,
+    kInvalidRequest,
+    kUnknownTopicOrPartition,
+    kUnknownTopicId,
+    kPolicyViolation,
+    kNotController,    ///< This process is not, or no longer, the controller: ask again elsewhere.
+    kRequestTimedOut,  ///< Done or not, the client's time is up; the change may stand.
+
+    // Starting.
+    kInUse,          ///< Another live process holds the directory; the context names its pid.
+    kWrongCluster,   ///< The volume belongs to another cluster.
+    kNewerFormat,    ///< A later version of kaas has written here.
+    kDuplicateId,    ///< A living broker has this id.
+
+    // Losing.
+    kFenced,      ///< This incarnation or controller epoch is over, for ever.
+    kSuperseded,  ///< Somebody else got there first: try again with a newer epoch.
+    kStorage,     ///< The volume failed; the context says how. Nothing is proven.
+};
+
+using Error = base::Error<ErrorCode>;
+
+template <class T>
+using Result = base::Result<T, ErrorCode>;
+
+[[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string context) {
+    return base::fail(code, std::move(context));
+}
+
+}  // namespace kaas::cluster

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "catalog/model.h"
+#include "cluster/controller.h"
+#include "cluster/error.h"
+#include "cluster/image_holder.h"
+#include "cluster/partition_table.h"
+#include "storage/log_config.h"
+#include "storage/volume.h"
+
+namespace kaas::cluster {
+
+struct NamedVolume {
+    std::string name;
+    storage::Volume* volume = nullptr;
+};
+
+struct NodeOptions {
+    base::BrokerId id{1};
+    /// At least one; the first holds the cluster's own state. They outlive the node.
+    std::vector<NamedVolume> volumes;
+    /// As advertised, with real ports: listeners are bound before the node starts.
+    std::vector<catalog::Endpoint> endpoints;
+    std::optional<std::string> rack;
+    /// The cluster that the volumes must belong to; absent: whichever they do, or a new one.
+    std::optional<std::string> cluster_id;
+    ControllerConfig controller;
+    /// What a topic's configs say to its logs, over the broker's defaults.
+    std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
+    base::Executor* io_pool = nullptr;  ///< blocking work; outlives the node
+    const base::Clock* clock = &base::Clock::system();
+    std::chrono::milliseconds beat_interval{1000};
+    /// The node cannot go on (fenced, or its control log failed): the process should say so and end. Called at
+    /// most once, on the control thread.
+    std::function<void(const Error&)> on_lost;
+};
+
+/// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked against a
+/// second start.
+///
+/// Start: lock; know the cluster; open sessions; win the election and read the control log; register; open what
+/// is assigned. Owns the control thread, on which the controller runs.
+/// Thread: any, but `start` and `stop` block.
+class Node {
+public:
+    /// Errors: kInUse (with the pid), kWrongCluster, kNewerFormat, kStorage.
+    [[nodiscard]] static Result<std::unique_ptr<Node>> start(NodeOptions options);
+    ~Node();
+
+    [[nodiscard]] base::BrokerId id() const;
+    [[nodiscard]] const std::string& cluster_id() const;
+    [[nodiscard]] ImageHolder& images();
+    [[nodiscard]] PartitionTable& partitions();
+    /// Administrative requests go here; in part D, to whoever is the controller.
+    [[nodiscard]] Controller& controller();
+
+    /// Releases every partition, then the reign, then the sessions: the next start has nothing to recover.
+    /// New requests must have stopped coming. May be called twice.
+    void stop();
+
+private:
+    class Impl;
+    explicit Node(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kaas::cluster

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/ids.h"
+#include "catalog/change.h"
+#include "catalog/image.h"
+#include "cluster/versioned.h"
+#include "storage/log_config.h"
+#include "storage/volume.h"
+
+namespace kaas::storage {
+class LogDir;
+class PartitionLog;
+}  // namespace kaas::storage
+
+namespace kaas::cluster {
+
+/// Whether this broker serves a partition.
+enum class Hosting {
+    kServing,  ///< `log` is open
+    kOpening,  ///< assigned here, on its way: retriable (NOT_LEADER_OR_FOLLOWER)
+    kOffline,  ///< assigned here, but its log failed (KAFKA_STORAGE_ERROR)
+    kNotHere,  ///< led by another broker, or by none (NOT_LEADER_OR_FOLLOWER)
+    kUnknown,  ///< no such topic or partition
+};
+
+/// Answer to a look-up. `log` is set exactly for kServing.
+struct Hosted {
+    Hosting state = Hosting::kUnknown;
+    std::shared_ptr<storage::PartitionLog> log;
+};
+
+/// What reactors look into: an image, and a place for the log of each of its partitions.
+struct TableView;
+
+/// Look-up of one reactor: cheap enough for every partition of every Produce and Fetch (one atomic load, one
+/// hash, one lock that is almost never contended). The table must outlive it.
+/// Thread: its reactor.
+class PartitionReader {
+public:
+    explicit PartitionReader(const Versioned<TableView>& views);
+    PartitionReader(PartitionReader&&) noexcept;
+    PartitionReader& operator=(PartitionReader&&) noexcept;
+    ~PartitionReader();
+
+    [[nodiscard]] Hosted find(const base::TopicId& topic, base::PartitionId partition);
+    [[nodiscard]] Hosted find(std::string_view topic, base::PartitionId partition);
+
+    /// The image that look-ups go by now; the reference lives until the next call on this reader.
+    [[nodiscard]] const catalog::Image& image();
+
+private:
+    Versioned<TableView>::Reader views_;
+};
+
+/// The partitions that the assignment gives to this broker's present incarnations: opens and closes their logs
+/// as images come, on the I/O pool, and reclaims what deleted topics leave behind.
+/// Thread: as each call says.
+class PartitionTable {
+public:
+    /// A volume as this broker uses it.
+    struct Place {
+        storage::Volume* volume = nullptr;
+        storage::LogDir* logs = nullptr;
+        base::Incarnation incarnation;
+    };
+    /// What the controller is told. Called from any thread.
+    struct Reports {
+        std::function<void(catalog::ImageVersion)> applied;
+        std::function<void(std::vector<catalog::PartitionEpoch>)> written;
+        std::function<void(std::vector<catalog::PartitionEpoch>)> released;
+        std::function<void(base::TopicId)> reclaimed;
+    };
+    struct Options {
+        base::BrokerId self;
+        std::map<std::string, Place, std::less<>> places;
+        base::Executor* io_pool = nullptr;
+        std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
+        Reports reports;
+    };
+
+    explicit PartitionTable(Options options);
+    ~PartitionTable();
+
+    /// Takes the next image; the logs that it gives or takes away open and close in the background, and
+    /// `Reports::applied` follows when they have. Images come in order, on one thread (control).
+    void apply(const catalog::ImagePtr& next);
+
+    /// One per reactor.
+    [[nodiscard]] PartitionReader reader() const;
+
+    /// Partitions assigned here whose log is not open yet, for `/readyz`. Any thread.
+    [[nodiscard]] std::size_t opening() const;
+    /// Partitions assigned here whose log failed. Any thread.
+    [[nodiscard]] std::size_t offline() const;
+    [[nodiscard]] std::size_t serving() const;
+
+    /// Releases every log; on return each has answered what it could and written its last line. Blocks; not on
+    /// the I/O pool. Later images open nothing.
+    void close();
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kaas::cluster

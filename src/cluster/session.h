@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "cluster/error.h"
+#include "storage/session_check.h"
+#include "storage/volume.h"
+
+namespace kaas::cluster {
+
+/// Proves, for any number of callers at once, that a held directory was still unmarked at a moment after each
+/// call began.
+///
+/// Callers that arrive while a look runs share the next one, never the running one: it may have looked before
+/// their fsync ended. So a caller waits for at most two looks, and a storm of callers costs two at a time.
+/// Thread: any that may block. Invariant: once fenced, every later answer is kFenced.
+class SharedCheck final : public storage::SessionCheck {
+public:
+    /// `name` is for messages.
+    SharedCheck(std::unique_ptr<storage::DirectoryHandle> held, std::string name);
+
+    [[nodiscard]] storage::Result<void> confirm() override KAAS_EXCLUDES(mutex_);
+
+    /// True once a check has seen the mark. False proves nothing.
+    [[nodiscard]] bool fenced() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::DirectoryHandle& held() { return *held_; }
+
+private:
+    void run_one_look() KAAS_REQUIRES(mutex_);
+
+    const std::unique_ptr<storage::DirectoryHandle> held_;
+    const std::string name_;
+
+    mutable base::Mutex mutex_;
+    base::CondVar finished_;
+    bool looking_ KAAS_GUARDED_BY(mutex_) = false;
+    std::uint64_t started_ KAAS_GUARDED_BY(mutex_) = 0;   // looks begun; they end in order, one at a time
+    std::uint64_t answered_ KAAS_GUARDED_BY(mutex_) = 0;  // newest look that has ended
+    std::optional<storage::Error> last_error_ KAAS_GUARDED_BY(mutex_);
+    bool fenced_ KAAS_GUARDED_BY(mutex_) = false;
+};
+
+inline constexpr const char* kSessionsDirectory = "__sessions";
+
+/// `__sessions/<broker id>.<incarnation>`
+[[nodiscard]] std::string session_path(base::BrokerId broker, const base::Incarnation& incarnation);
+
+/// A broker's right to write on one volume (DESIGN 9): an empty directory that it made exclusively and holds.
+/// Thread: any that may block.
+class Session final : public storage::SessionCheck {
+public:
+    /// Makes and holds a session under a new incarnation; durable on return. `__sessions` must exist.
+    /// Errors: kStorage.
+    [[nodiscard]] static Result<std::unique_ptr<Session>> open(storage::Volume& volume,
+                                                               base::BrokerId broker);
+
+    [[nodiscard]] storage::Result<void> confirm() override { return check_.confirm(); }
+    [[nodiscard]] bool fenced() const { return check_.fenced(); }
+    [[nodiscard]] base::BrokerId broker() const { return broker_; }
+    [[nodiscard]] const base::Incarnation& incarnation() const { return incarnation_; }
+
+private:
+    Session(base::BrokerId broker, base::Incarnation incarnation,
+            std::unique_ptr<storage::DirectoryHandle> held);
+
+    base::BrokerId broker_;
+    base::Incarnation incarnation_;
+    SharedCheck check_;
+};
+
+/// Ends a broker's session, whoever holds it: on success no check of that incarnation will ever be good again,
+/// and nothing may be published that needs it dead before. Errors: kStorage, then the holder may still live.
+[[nodiscard]] Result<void> mark_session(storage::Volume& volume, base::BrokerId broker,
+                                        const base::Incarnation& incarnation);
+
+}  // namespace kaas::cluster
