@@ -1,0 +1,8 @@
+"""The recorded questions. Each module holds those of one family; importing it registers them."""
+
+import admin_cases  # noqa: F401
+import connection_cases  # noqa: F401
+import fetch_cases  # noqa: F401
+import metadata_cases  # noqa: F401
+import offset_cases  # noqa: F401
+import produce_cases  # noqa: F401
