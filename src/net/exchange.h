@@ -11,17 +11,12 @@
 
 namespace kaas::net {
 
-/// A region of a file that stands in a response at `position` bytes of its own text.
-struct Splice {
-    std::size_t position = 0;
-    storage::FileSlice slice;
-};
-
-/// An answer: encoded bytes (response header and body, without the length prefix), and the file
-/// regions that sendfile puts between them. The length prefix counts both.
+/// An answer as it goes on the wire. `output` is a whole frame, length prefix and header included
+/// (`wire::encode_response`); each of its splices stands for the slice that its cookie indexes,
+/// sent from the file by sendfile.
 struct Response {
-    std::vector<std::byte> bytes;
-    std::vector<Splice> splices;  ///< by ascending position
+    wire::Output output;
+    std::vector<storage::FileSlice> slices;
 };
 
 /// What a handler may know of the connection that asks. Lives as long as any exchange of it.
