@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/executor.h"
 #include "storage/partition_log.h"
+#include "wire/writer.h"
 
 #include <cstdint>
 #include <memory>
