@@ -122,7 +122,9 @@ private:
     [[nodiscard]] Result<void> still_good() const;
     [[nodiscard]] Result<void> write_lines(const std::string& lines);
     /// Creates file `number` with a picture and makes both durable.
-    [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& picture_line);
+    [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& line);
+    [[nodiscard]] Result<std::string> picture_line(std::uint32_t number,
+                                                   const boost::json::object& picture) const;
     [[nodiscard]] Result<void> name_next_file(std::uint32_t number);
 
     Volume* volume_;
@@ -141,11 +143,11 @@ private:
     std::optional<Error> ended_by_;
 };
 
-/// Removes an old epoch with everything in its directory, file 1 last, so that an epoch that has a
-/// file 1 has all that its picture names. Requires: the caller owns the newest durable picture, and
-/// nothing in the directory is live: no picture names a file there and no reader has one open. The
-/// session is checked before the first unlink (kFenced, kIo). Any other error leaves the rest for a
-/// later call.
+/// Removes an old epoch with everything in its directory; file 1 goes last, so that the epoch stays
+/// closed as long as anything is left of it. Goes on where an earlier attempt stopped. Requires:
+/// the caller owns the newest durable picture, and nothing in the directory is live: no picture
+/// names a file there and no reader has one open. The session is checked before the first unlink
+/// (kFenced, kIo). Any error leaves the rest for a later call.
 [[nodiscard]] Result<void> remove_epoch(Volume& volume, const EpochLogPath& path,
                                         std::int32_t epoch, SessionCheck& session);
 

@@ -1,0 +1,236 @@
+#include "storage/epoch_log.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+#include <boost/json/monotonic_resource.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace kaas::storage {
+namespace {
+
+namespace json = boost::json;
+
+/// The object as one line, with our own key, if there is one, in front of the caller's.
+Result<std::string> to_line(json::value log, const json::object& callers) {
+    KAAS_ASSERT(!callers.contains(kLogKey));
+    std::string line;
+    if (log.is_null()) {
+        line = json::serialize(callers);
+    } else {
+        json::object all;
+        all.reserve(callers.size() + 1);
+        all.emplace(kLogKey, std::move(log));
+        for (const auto& member : callers) all.insert(member);
+        line = json::serialize(all);
+    }
+    // The serializer does not look at what it writes: a string that is not UTF-8, or too deep a
+    // nesting, would make a line that nobody can read, and with it lose all that stands behind it.
+    std::array<unsigned char, 4096> scratch;
+    json::monotonic_resource memory(scratch.data(), scratch.size());
+    boost::system::error_code error;
+    json::parse(line, error, &memory);
+    if (error) return fail(ErrorCode::kUnwritable, error.message());
+    line += '\n';
+    return line;
+}
+
+Result<void> write(File& file, std::uint64_t offset, std::string_view text) {
+    base::ByteView piece = base::as_bytes(text);
+    return file.write_at(offset, {&piece, 1});
+}
+
+std::string join(const std::string& directory, const std::string& name) {
+    return directory.empty() ? name : fmt::format("{}/{}", directory, name);
+}
+
+Result<void> unlink_if_there(Volume& volume, const std::string& path) {
+    auto removed = volume.unlink(path);
+    if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+    return removed;
+}
+
+Result<void> remove_tree(Volume& volume, const std::string& directory) {
+    KAAS_TRY_ASSIGN(names, volume.list(directory));
+    for (const auto& name : names) KAAS_TRY(unlink_if_there(volume, join(directory, name)));
+    return volume.remove_directory(directory);
+}
+
+}  // namespace
+
+std::string EpochLogPath::epoch_directory(std::int32_t epoch) const {
+    return join(directory, fmt::format("{:08x}", static_cast<std::uint32_t>(epoch)));
+}
+
+std::string EpochLogPath::file(std::int32_t epoch, std::uint32_t number) const {
+    return fmt::format("{}/{}-{}.jsonl", epoch_directory(epoch), kind, number);
+}
+
+EpochLog::EpochLog(Volume& volume, EpochLogPath path, std::int32_t epoch, EpochLogOptions options)
+    : volume_(&volume), path_(std::move(path)), epoch_(epoch), options_(options) {}
+
+Result<EpochLog> EpochLog::create(Volume& volume, EpochLogPath path, std::int32_t epoch,
+                                  const json::object& picture, EpochLogOptions options) {
+    KAAS_ASSERT(epoch >= 0);
+    EpochLog log(volume, std::move(path), epoch, options);
+    KAAS_TRY_ASSIGN(line, log.picture_line(1, picture));
+    if (options.directory == EpochLogOptions::Directory::kMake) {
+        KAAS_TRY(volume.make_directory(log.path_.epoch_directory(epoch)));
+    }
+    KAAS_TRY_ASSIGN(started, log.start_file(1, line));
+    KAAS_TRY(volume.sync_directory(log.path_.directory));
+    log.file_ = std::move(started.file);
+    log.length_ = log.picture_bytes_ = started.length;
+    return log;
+}
+
+Result<std::string> EpochLog::picture_line(std::uint32_t number,
+                                           const json::object& picture) const {
+    json::object stamp{{"kind", path_.kind}, {"epoch", epoch_}, {"file", number}};
+    return to_line(std::move(stamp), picture);
+}
+
+Result<EpochLog::Started> EpochLog::start_file(std::uint32_t number, const std::string& line) {
+    KAAS_TRY_ASSIGN(file, volume_->create(path_.file(epoch_, number)));
+    KAAS_TRY(write(*file, 0, line));
+    KAAS_TRY(file->sync());
+    KAAS_TRY(volume_->sync_directory(path_.epoch_directory(epoch_)));
+    return Started{.file = std::move(file), .length = line.size()};
+}
+
+Result<void> EpochLog::append(std::span<const json::object> changes) {
+    KAAS_TRY(still_good());
+    std::string lines;
+    for (const auto& change : changes) {
+        KAAS_TRY_ASSIGN(line, to_line(nullptr, change));
+        lines += line;
+    }
+    return write_lines(lines);
+}
+
+Result<void> EpochLog::sync() {
+    KAAS_TRY(still_good());
+    if (!unsynced_) return {};
+    KAAS_TRY(end_on_error(file_->sync()));
+    unsynced_ = false;
+    return {};
+}
+
+Result<void> EpochLog::append_synced(const json::object& facts) {
+    KAAS_TRY(still_good());
+    KAAS_ASSERT(!unsynced_);
+    KAAS_TRY_ASSIGN(line, to_line("synced", facts));
+    KAAS_TRY(write_lines(line));
+    unvouched_ = false;
+    return {};
+}
+
+Result<void> EpochLog::release(const json::object& facts) {
+    KAAS_TRY(sync());
+    KAAS_TRY_ASSIGN(line, to_line("released", facts));
+    KAAS_TRY(write_lines(line));
+    KAAS_TRY(sync());
+    ended_by_ =
+        Error{ErrorCode::kClosed, fmt::format("{}: released", path_.epoch_directory(epoch_))};
+    file_.reset();
+    return {};
+}
+
+bool EpochLog::wants_roll() const {
+    return !ended() &&
+           length_ - picture_bytes_ > std::max(picture_bytes_, options_.roll_floor_bytes);
+}
+
+Result<void> EpochLog::roll(const json::object& picture) {
+    KAAS_TRY(still_good());
+    KAAS_TRY_ASSIGN(line, picture_line(number_ + 1, picture));
+    auto started = start_file(number_ + 1, line);
+    if (!started) return end_on_error(std::unexpected(started.error()));
+    KAAS_TRY(end_on_error(name_next_file(number_ + 1)));
+    if (number_ > 1) superseded_.push_back(number_);
+    file_ = std::move(started->file);
+    length_ = picture_bytes_ = started->length;
+    ++number_;
+    unsynced_ = false;
+    unvouched_ = false;  // the line in file 1 vouches for the picture
+    return {};
+}
+
+/// Puts the line into file 1 that makes `number` the current file. Durable before that file takes a
+/// change: a change there must not be missed by a taker who reads file 1.
+Result<void> EpochLog::name_next_file(std::uint32_t number) {
+    KAAS_TRY_ASSIGN(line, to_line("next", {{"file", number}}));
+    std::unique_ptr<File> reopened;
+    File* first = file_.get();
+    if (number_ == 1) {
+        first_file_length_ = length_;
+    } else {
+        // Not kept open: thousands of logs have one, and rolls are rare.
+        KAAS_TRY_ASSIGN(file, volume_->open(path_.file(epoch_, 1), OpenMode::kReadWrite));
+        reopened = std::move(file);
+        first = reopened.get();
+    }
+    KAAS_TRY(write(*first, first_file_length_, line));
+    KAAS_TRY(first->sync());
+    first_file_length_ += line.size();
+    return {};
+}
+
+Result<void> EpochLog::remove_superseded(SessionCheck& session) {
+    if (superseded_.empty()) return {};
+    KAAS_TRY(session.confirm());
+    while (!superseded_.empty()) {
+        KAAS_TRY(unlink_if_there(*volume_, path_.file(epoch_, superseded_.back())));
+        superseded_.pop_back();
+    }
+    return {};
+}
+
+Result<void> EpochLog::write_lines(const std::string& lines) {
+    if (lines.empty()) return {};
+    KAAS_TRY(end_on_error(write(*file_, length_, lines)));
+    length_ += lines.size();
+    unsynced_ = true;
+    unvouched_ = true;
+    return {};
+}
+
+Result<void> EpochLog::end_on_error(Result<void> result) {
+    if (!result) ended_by_ = result.error();
+    return result;
+}
+
+Result<void> EpochLog::still_good() const {
+    if (ended_by_) return std::unexpected(*ended_by_);
+    return {};
+}
+
+Result<void> remove_epoch(Volume& volume, const EpochLogPath& path, std::int32_t epoch,
+                          SessionCheck& session) {
+    std::string directory = path.epoch_directory(epoch);
+    auto names = volume.list(directory);
+    if (!names && names.error().code == ErrorCode::kNotFound) return {};
+    if (!names) return std::unexpected(names.error());
+
+    KAAS_TRY(session.confirm());
+    std::string first = path.file(epoch, 1);
+    for (const auto& name : *names) {
+        std::string entry = join(directory, name);
+        if (entry == first) continue;
+        bool is_directory = volume.list(entry).has_value();
+        KAAS_TRY(is_directory ? remove_tree(volume, entry) : unlink_if_there(volume, entry));
+    }
+    // Only now: a crash must not bring back what stood beside a first file that is gone.
+    KAAS_TRY(volume.sync_directory(directory));
+    KAAS_TRY(unlink_if_there(volume, first));
+    return volume.remove_directory(directory);
+}
+
+}  // namespace kaas::storage
