@@ -1,8 +1,8 @@
 #include "wire/api.h"
 
-#include <algorithm>
-
 #include "base/assert.h"
+
+#include <algorithm>
 
 namespace kaas::wire {
 

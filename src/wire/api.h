@@ -1,10 +1,10 @@
 #pragma once
 
+#include "wire/api_key.h"
+
 #include <cstdint>
 #include <span>
 #include <string_view>
-
-#include "wire/api_key.h"
 
 namespace kaas::wire {
 

@@ -3,33 +3,23 @@
 // What generated codecs are made of besides `Reader` and `Writer`: arrays and nullable structs.
 // Included by generated sources only.
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "wire/error_code.h"
 #include "wire/reader.h"
 #include "wire/types.h"
 #include "wire/writer.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 namespace kaas::wire {
 
-inline void read_element(Reader& in, std::int8_t& to, std::int16_t, bool) {
-    to = in.int8();
-}
-inline void read_element(Reader& in, std::int16_t& to, std::int16_t, bool) {
-    to = in.int16();
-}
-inline void read_element(Reader& in, std::int32_t& to, std::int16_t, bool) {
-    to = in.int32();
-}
-inline void read_element(Reader& in, std::int64_t& to, std::int16_t, bool) {
-    to = in.int64();
-}
-inline void read_element(Reader& in, Uuid& to, std::int16_t, bool) {
-    to = in.uuid();
-}
+inline void read_element(Reader& in, std::int8_t& to, std::int16_t, bool) { to = in.int8(); }
+inline void read_element(Reader& in, std::int16_t& to, std::int16_t, bool) { to = in.int16(); }
+inline void read_element(Reader& in, std::int32_t& to, std::int16_t, bool) { to = in.int32(); }
+inline void read_element(Reader& in, std::int64_t& to, std::int16_t, bool) { to = in.int64(); }
+inline void read_element(Reader& in, Uuid& to, std::int16_t, bool) { to = in.uuid(); }
 inline void read_element(Reader& in, String& to, std::int16_t, bool flexible) {
     to = in.string(flexible);
 }
@@ -72,21 +62,11 @@ void read_nullable_struct(Reader& in, std::optional<T>& to, std::int16_t version
     to.emplace().decode(in, version);
 }
 
-inline void write_element(Writer& out, std::int8_t v, std::int16_t, bool) {
-    out.int8(v);
-}
-inline void write_element(Writer& out, std::int16_t v, std::int16_t, bool) {
-    out.int16(v);
-}
-inline void write_element(Writer& out, std::int32_t v, std::int16_t, bool) {
-    out.int32(v);
-}
-inline void write_element(Writer& out, std::int64_t v, std::int16_t, bool) {
-    out.int64(v);
-}
-inline void write_element(Writer& out, const Uuid& v, std::int16_t, bool) {
-    out.uuid(v);
-}
+inline void write_element(Writer& out, std::int8_t v, std::int16_t, bool) { out.int8(v); }
+inline void write_element(Writer& out, std::int16_t v, std::int16_t, bool) { out.int16(v); }
+inline void write_element(Writer& out, std::int32_t v, std::int16_t, bool) { out.int32(v); }
+inline void write_element(Writer& out, std::int64_t v, std::int16_t, bool) { out.int64(v); }
+inline void write_element(Writer& out, const Uuid& v, std::int16_t, bool) { out.uuid(v); }
 inline void write_element(Writer& out, const String& v, std::int16_t, bool flexible) {
     out.string(v, flexible);
 }

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/result.h"
+
 #include <cstdint>
 #include <string_view>
-
-#include "base/result.h"
 
 namespace kaas::wire {
 

@@ -1,12 +1,12 @@
 #include "wire/message.h"
 
-#include <limits>
-#include <utility>
+#include "base/assert.h"
+#include "wire/messages/response_header.h"
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
-#include "wire/messages/response_header.h"
+#include <limits>
+#include <utility>
 
 namespace kaas::wire {
 namespace {

@@ -2,18 +2,18 @@
 
 // How whole messages become bytes and back; works for every generated message.
 
-#include <cstdint>
-#include <expected>
-#include <optional>
-#include <string_view>
-#include <utility>
-
 #include "wire/api.h"
 #include "wire/error.h"
 #include "wire/messages/request_header.h"
 #include "wire/reader.h"
 #include "wire/types.h"
 #include "wire/writer.h"
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace kaas::wire {
 namespace detail {

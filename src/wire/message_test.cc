@@ -3,19 +3,19 @@
 // Apache.
 #include "wire/message.h"
 
+#include "wire/messages/api_versions.h"
+#include "wire/messages/fetch.h"
+#include "wire/messages/metadata.h"
+#include "wire/messages/produce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "wire/messages/api_versions.h"
-#include "wire/messages/fetch.h"
-#include "wire/messages/metadata.h"
-#include "wire/messages/produce.h"
 
 namespace kaas::wire {
 namespace {

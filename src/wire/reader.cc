@@ -1,10 +1,10 @@
 #include "wire/reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
-
-#include <fmt/format.h>
 
 namespace kaas::wire {
 namespace {
@@ -36,9 +36,7 @@ void Reader::fail(CodecError code, const char* what) {
     end_ = at_;
 }
 
-void Reader::truncated() {
-    fail(CodecError::kTruncated, "the bytes end inside a field");
-}
+void Reader::truncated() { fail(CodecError::kTruncated, "the bytes end inside a field"); }
 
 Result<void> Reader::status() const {
     if (!failed_) return {};
@@ -114,9 +112,7 @@ std::optional<String> Reader::nullable_string(bool flexible, bool may_be_null) {
     return std::nullopt;
 }
 
-String Reader::string(bool flexible) {
-    return nullable_string(flexible, false).value_or(String());
-}
+String Reader::string(bool flexible) { return nullable_string(flexible, false).value_or(String()); }
 
 std::optional<Bytes> Reader::nullable_bytes(bool flexible, bool may_be_null) {
     auto size = length<std::int32_t>(flexible);
@@ -125,9 +121,7 @@ std::optional<Bytes> Reader::nullable_bytes(bool flexible, bool may_be_null) {
     return std::nullopt;
 }
 
-Bytes Reader::bytes(bool flexible) {
-    return nullable_bytes(flexible, false).value_or(Bytes());
-}
+Bytes Reader::bytes(bool flexible) { return nullable_bytes(flexible, false).value_or(Bytes()); }
 
 Records Reader::records(bool flexible, bool may_be_null) {
     auto size = length<std::int32_t>(flexible);

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/bytes.h"
+#include "wire/error.h"
+#include "wire/types.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-
-#include "base/bytes.h"
-#include "wire/error.h"
-#include "wire/types.h"
 
 namespace kaas::wire {
 

@@ -1,10 +1,10 @@
 #include "wire/types.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
-
-#include "base/assert.h"
 
 namespace kaas::wire {
 namespace detail {
@@ -48,9 +48,7 @@ Bytes Bytes::borrow(ByteView bytes) {
     return result;
 }
 
-bool operator==(const Bytes& a, const Bytes& b) {
-    return std::ranges::equal(a.view(), b.view());
-}
+bool operator==(const Bytes& a, const Bytes& b) { return std::ranges::equal(a.view(), b.view()); }
 
 Records Records::bytes(ByteView view) {
     // Never written through: writable() asserts on the kind.

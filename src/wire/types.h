@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/bytes.h"
+#include "base/uuid.h"
+
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -11,9 +14,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/bytes.h"
-#include "base/uuid.h"
 
 namespace kaas::wire {
 

@@ -1,11 +1,11 @@
 #include "wire/writer.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
-
-#include "base/assert.h"
 
 namespace kaas::wire {
 
@@ -18,13 +18,9 @@ std::size_t with_splices(std::size_t size, std::span<const Splice> splices) {
 
 }  // namespace
 
-std::size_t Output::wire_size() const {
-    return with_splices(size_, splices_);
-}
+std::size_t Output::wire_size() const { return with_splices(size_, splices_); }
 
-std::size_t Writer::wire_size() const {
-    return with_splices(size_, splices_);
-}
+std::size_t Writer::wire_size() const { return with_splices(size_, splices_); }
 
 Writer::Writer(std::size_t capacity)
     : memory_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
@@ -93,9 +89,7 @@ void Writer::string(std::string_view text, bool flexible) {
     raw(base::as_bytes(text));
 }
 
-void Writer::null_string(bool flexible) {
-    flexible ? unsigned_varint(0) : int16(-1);
-}
+void Writer::null_string(bool flexible) { flexible ? unsigned_varint(0) : int16(-1); }
 
 void Writer::nullable_string(const std::optional<String>& text, bool flexible) {
     text ? string(*text, flexible) : null_string(flexible);
@@ -132,9 +126,7 @@ void Writer::array_length(std::size_t count, bool flexible) {
     }
 }
 
-void Writer::null_array(bool flexible) {
-    flexible ? unsigned_varint(0) : int32(-1);
-}
+void Writer::null_array(bool flexible) { flexible ? unsigned_varint(0) : int32(-1); }
 
 void Writer::patch_int32(std::size_t position, std::int32_t value) {
     KAAS_ASSERT(position + sizeof(value) <= size_);

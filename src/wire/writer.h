@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/bytes.h"
+#include "wire/error.h"
+#include "wire/types.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +12,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include "base/bytes.h"
-#include "wire/error.h"
-#include "wire/types.h"
 
 namespace kaas::wire {
 
