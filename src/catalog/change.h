@@ -1,5 +1,12 @@
 #pragma once
 
+#include "base/ids.h"
+#include "catalog/error.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+
+#include <boost/json/object.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,13 +15,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <boost/json/object.hpp>
-
-#include "base/ids.h"
-#include "catalog/error.h"
-#include "catalog/image.h"
-#include "catalog/model.h"
 
 /// Changes of metadata: what a line of the control log says, and what it does to an image.
 namespace kaas::catalog {
@@ -45,8 +45,8 @@ struct TopicReclaimed {
     base::TopicId topic;
 };
 
-/// A broker joins, or comes back as a new incarnation. Partitions that an earlier life led are not led until
-/// `LeadershipRenewed` or `Assigned`.
+/// A broker joins, or comes back as a new incarnation. Partitions that an earlier life led are not
+/// led until `LeadershipRenewed` or `Assigned`.
 struct BrokerRegistered {
     Broker broker;
 };
@@ -56,8 +56,8 @@ struct BrokerGone {
     base::BrokerId broker;
 };
 
-/// The broker's present incarnations lead again what its earlier ones led, each partition under its next
-/// leader epoch: one line for a restart, however many partitions there are (DESIGN 6).
+/// The broker's present incarnations lead again what its earlier ones led, each partition under its
+/// next leader epoch: one line for a restart, however many partitions there are (DESIGN 6).
 struct LeadershipRenewed {
     base::BrokerId broker;
 };
@@ -90,9 +90,9 @@ struct EpochsWritten {
     std::vector<PartitionEpoch> epochs;
 };
 
-using Change = std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted, TopicReclaimed,
-                            BrokerRegistered, BrokerGone, LeadershipRenewed, Assigned, Released,
-                            EpochsWritten>;
+using Change = std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted,
+                            TopicReclaimed, BrokerRegistered, BrokerGone, LeadershipRenewed,
+                            Assigned, Released, EpochsWritten>;
 
 /// The line of a change: `{"change":"topic-created",...}`.
 [[nodiscard]] boost::json::object to_json(const Change& change);
@@ -107,8 +107,9 @@ public:
     explicit ImageEditor(std::string cluster_id);
     explicit ImageEditor(const Image& base);
 
-    /// All of the change, or nothing. Errors: kMalformed, when the change does not fit the image (a topic
-    /// that exists already, an epoch that goes back): a line that no controller wrote on this image.
+    /// All of the change, or nothing. Errors: kMalformed, when the change does not fit the image (a
+    /// topic that exists already, an epoch that goes back): a line that no controller wrote on this
+    /// image.
     [[nodiscard]] Result<void> apply(const Change& change);
     /// A controller takes over: its changes are counted from none.
     void begin_epoch(base::ControllerEpoch epoch, base::BrokerId controller);

@@ -1,33 +1,35 @@
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "base/ids.h"
 #include "catalog/change.h"
 #include "catalog/error.h"
 #include "catalog/image.h"
 #include "storage/epoch_log.h"
+#include "storage/session_check.h"
 #include "storage/volume.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
 
 namespace kaas::catalog {
 
-inline constexpr const char* kControlDirectory = "__cluster/control";
+inline constexpr std::string_view kControlDirectory = "__cluster/control";
 
-/// The one store of metadata: an epoch log of pictures and changes, written by the controller of its epoch.
-/// Thread: passive; one call at a time, on a thread that may block.
+/// The one store of metadata: an epoch log of pictures and changes, written by the controller of
+/// its epoch. Thread: passive; one call at a time, on a thread that may block.
 class ControlLog {
 public:
     /// Opens the epoch with `image` as its picture, durable on return.
     /// Errors: kSuperseded when a newer controller has closed the epoch; kStorage.
-    [[nodiscard]] static Result<ControlLog> create(storage::Volume& volume, base::ControllerEpoch epoch,
-                                                   const Image& image);
+    [[nodiscard]] static Result<ControlLog> create(storage::Volume& volume,
+                                                   base::ControllerEpoch epoch, const Image& image);
 
-    /// Makes `changes` durable with one fsync; `after` is the image that they lead to. Once the changes outweigh
-    /// the picture, starts a new file with it. Nothing may build on the changes before a session check.
-    /// Errors: kStorage, which ends the log.
+    /// Makes `changes` durable with one fsync; `after` is the image that they lead to. Once the
+    /// changes outweigh the picture, starts a new file with it. Nothing may build on the changes
+    /// before a session check. Errors: kStorage, which ends the log.
     [[nodiscard]] Result<void> commit(std::span<const Change> changes, const Image& after);
 
     /// Vouches, when idle, that all above is durable: a successor then need not doubt it.
@@ -35,11 +37,13 @@ public:
     /// The last line; the log takes nothing afterwards.
     [[nodiscard]] Result<void> release();
     /// Unlinks what the newest picture has made useless: older files of this epoch, older epochs.
-    /// Requires: the picture is durable. The session is checked before each unlink.
+    /// The session is checked before each unlink (rule 7); what fails is left for the next call and
+    /// harms nobody.
     void remove_superseded(storage::SessionCheck& session);
 
 private:
-    ControlLog(storage::Volume& volume, storage::EpochLog log, std::optional<base::ControllerEpoch> previous);
+    ControlLog(storage::Volume& volume, storage::EpochLog log)
+        : volume_(&volume), log_(std::move(log)) {}
 
     storage::Volume* volume_;
     storage::EpochLog log_;
@@ -51,10 +55,10 @@ struct TakenControl {
     ImagePtr image;
 };
 
-/// Closes every control log below `own`, newest first, until it finds a picture, and reads that log to its
-/// end. Empty when the cluster is new. What was read counts once it stands in the caller's own picture.
-/// Requires: every lower election epoch is marked.
-/// Errors: kMalformed and kNewerFormat name the file; kStorage.
+/// Closes every control log below `own`, newest first, until it finds a picture, and reads that log
+/// to its end. Empty when the cluster is new. What was read counts once it stands in the caller's
+/// own picture. Requires: every lower election epoch is marked. Errors: kMalformed and kNewerFormat
+/// name the file; kStorage.
 [[nodiscard]] Result<std::optional<TakenControl>> take_over_control(storage::Volume& volume,
                                                                     base::ControllerEpoch own);
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/ids.h"
+#include "catalog/model.h"
+#include "catalog/sharded_map.h"
+
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -8,10 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/ids.h"
-#include "catalog/model.h"
-#include "catalog/sharded_map.h"
 
 namespace kaas::catalog {
 
@@ -22,9 +22,8 @@ struct ImageVersion {
     friend auto operator<=>(const ImageVersion&, const ImageVersion&) = default;
 };
 
-/// All metadata of a cluster at one moment; never changes once published. Look-ups take constant time.
-/// Pointers that it gives live as long as the image.
-/// Thread: any. Made by `ImageEditor`.
+/// All metadata of a cluster at one moment; never changes once published. Look-ups take constant
+/// time. Pointers that it gives live as long as the image. Thread: any. Made by `ImageEditor`.
 class Image {
 public:
     Image() = default;
@@ -54,7 +53,8 @@ public:
     /// `Topic.hasCollision`); null when there is none.
     [[nodiscard]] const Topic* colliding_topic(std::string_view name) const;
 
-    /// True when the leader that `partition` names is the present life of its broker and holds its epoch.
+    /// True when the leader that `partition` names is the present life of its broker and holds its
+    /// epoch.
     [[nodiscard]] bool led(const Partition& partition) const;
     /// Leader for Metadata: kNoBroker when nobody leads.
     [[nodiscard]] base::BrokerId leader(const Partition& partition) const {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/ids.h"
+
+#include <boost/json/object.hpp>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -7,11 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <boost/json/object.hpp>
-
-#include "base/ids.h"
-
-/// What a cluster knows about itself: plain values, shared by pointer once they stand in an `Image`.
+/// What a cluster knows about itself: plain values, shared by pointer once they stand in an
+/// `Image`.
 namespace kaas::catalog {
 
 inline constexpr base::BrokerId kNoBroker{-1};
@@ -44,9 +45,11 @@ struct Partition {
     base::LeaderEpoch leader_epoch{0};
     /// The leader gave this epoch up, for ever (DESIGN 9): nobody serves until the next one.
     bool released = false;
-    /// Newest epoch known to be durably written; a taker's walk may stop there. None for a new partition.
+    /// Newest epoch known to be durably written; a taker's walk may stop there. None for a new
+    /// partition.
     base::LeaderEpoch written_epoch = base::kNoLeaderEpoch;
-    /// Where each epoch from the written one on lives; never empty, the last run holds `leader_epoch`.
+    /// Where each epoch from the written one on lives; never empty, the last run holds
+    /// `leader_epoch`.
     std::vector<EpochRun> runs;
     UnknownKeys unknown;
 
@@ -79,7 +82,8 @@ struct Endpoint {
 
 struct Broker {
     base::BrokerId id = kNoBroker;
-    /// Its incarnation on each volume that it uses. Empty: gone, known only because partitions name it.
+    /// Its incarnation on each volume that it uses. Empty: gone, known only because partitions name
+    /// it.
     std::map<std::string, base::Incarnation, std::less<>> sessions;
     std::vector<Endpoint> endpoints;
     std::optional<std::string> rack;

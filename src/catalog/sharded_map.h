@@ -10,9 +10,9 @@
 
 namespace kaas::catalog {
 
-/// A hash map whose copies share what they have in common: a copy costs a fixed number of pointers, a change
-/// to a copy clones one shard. So a new image of 100,000 topics costs microseconds, not a copy.
-/// Thread: a map that is no longer edited may be read from any thread.
+/// A hash map whose copies share what they have in common: a copy costs a fixed number of pointers,
+/// a change to a copy clones one shard. So a new image of 100,000 topics costs microseconds, not a
+/// copy. Thread: a map that is no longer edited may be read from any thread.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class ShardedMap {
 public:
@@ -50,7 +50,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t kShards = 256;  // 100,000 topics: 400 entries to clone for one change
+    static constexpr std::size_t kShards =
+        256;  // 100,000 topics: 400 entries to clone for one change
     using Shard = std::unordered_map<Key, Value, Hash>;
 
     static std::size_t index(const Key& key) {

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "base/ids.h"
+
 #include <string>
 #include <string_view>
 
-#include "base/ids.h"
-
-/// Names of topics, by Apache's rules (`org.apache.kafka.common.internals.Topic`), and of their directories.
+/// Names of topics, by Apache's rules (`org.apache.kafka.common.internals.Topic`), and of their
+/// directories.
 namespace kaas::catalog {
 
 inline constexpr std::size_t kMaxTopicName = 249;

@@ -1,5 +1,11 @@
 #pragma once
 
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "catalog/model.h"
+#include "cluster/error.h"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,12 +13,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "base/clock.h"
-#include "base/executor.h"
-#include "base/ids.h"
-#include "catalog/model.h"
-#include "cluster/error.h"
 
 /// What a broker may ask of the controller, and what it answers.
 namespace kaas::cluster {
@@ -49,8 +49,8 @@ struct NewTopic {
 struct CreateTopics {
     std::vector<NewTopic> topics;
     bool validate_only = false;
-    /// When the client stops waiting: topics whose brokers have not all heard of them by then are answered
-    /// with kRequestTimedOut, though they exist.
+    /// When the client stops waiting: topics whose brokers have not all heard of them by then are
+    /// answered with kRequestTimedOut, though they exist.
     base::Clock::Steady deadline = base::Clock::Steady::max();
 };
 struct CreatedTopic {
@@ -96,7 +96,8 @@ struct GrownTopic {
 struct AlterConfigs {
     /// A topic's name, or a broker (kNoBroker: all).
     std::variant<std::string, base::BrokerId> resource;
-    std::vector<std::pair<std::string, std::optional<std::string>>> values;  ///< absent: back to the default
+    std::vector<std::pair<std::string, std::optional<std::string>>>
+        values;  ///< absent: back to the default
     bool validate_only = false;
     base::Clock::Steady deadline = base::Clock::Steady::max();
 };

@@ -1,31 +1,29 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "base/ids.h"
 #include "cluster/error.h"
 #include "cluster/session.h"
 #include "storage/volume.h"
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
 namespace kaas::cluster {
 
 inline constexpr const char* kElectionDirectory = "__cluster/election";
 
-/// A controller's epoch, held from its exclusive creation on (DESIGN 10). It is the controller's session: each
-/// act of the reign is checked against it.
+/// A controller's epoch, held from its exclusive creation on (DESIGN 10). It is the controller's
+/// session: each act of the reign is checked against it.
 ///
-/// `__cluster/election/<epoch>` are empty directories, numbered without gaps, never removed. An epoch is ended
-/// by taking its mode away.
-/// Thread: any that may block.
+/// `__cluster/election/<epoch>` are empty directories, numbered without gaps, never removed. An
+/// epoch is ended by taking its mode away. Thread: any that may block.
 class ElectedEpoch final : public storage::SessionCheck {
 public:
-    /// Makes the next epoch and ends every lower one. On return no lower controller's check will ever be good
-    /// again, so their logs may be read.
-    /// Errors: kSuperseded when another candidate took the number: look again whether to stand at all;
-    /// kStorage.
+    /// Makes the next epoch and ends every lower one. On return no lower controller's check will
+    /// ever be good again, so their logs may be read. Errors: kSuperseded when another candidate
+    /// took the number: look again whether to stand at all; kStorage.
     [[nodiscard]] static Result<std::unique_ptr<ElectedEpoch>> stand(storage::Volume& volume);
 
     [[nodiscard]] storage::Result<void> confirm() override { return check_.confirm(); }
@@ -42,8 +40,8 @@ private:
     SharedCheck check_;
 };
 
-/// Finds the newest election epoch: 0 when there is none. Listing is only a hint, creation is the proof
-/// (DESIGN rule 5): so the number may be old, never one that was not made.
+/// Finds the newest election epoch: 0 when there is none. Listing is only a hint, creation is the
+/// proof (DESIGN rule 5): so the number may be old, never one that was not made.
 [[nodiscard]] Result<base::ControllerEpoch> newest_election(storage::Volume& volume);
 
 }  // namespace kaas::cluster

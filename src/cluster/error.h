@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/result.h"
+
 #include <string>
 #include <utility>
 
-#include "base/result.h"
-
 namespace kaas::cluster {
 
-/// Why a request to the controller, or a start, failed. The context is the sentence that the asker reads;
-/// where Apache has one, it is Apache's.
+/// Why a request to the controller, or a start, failed. The context is the sentence that the asker
+/// reads; where Apache has one, it is Apache's.
 enum class ErrorCode {
     // Answers to administrative requests, named as Kafka's.
     kTopicAlreadyExists,
@@ -25,10 +25,10 @@ enum class ErrorCode {
     kRequestTimedOut,  ///< Done or not, the client's time is up; the change may stand.
 
     // Starting.
-    kInUse,          ///< Another live process holds the directory; the context names its pid.
-    kWrongCluster,   ///< The volume belongs to another cluster.
-    kNewerFormat,    ///< A later version of kaas has written here.
-    kDuplicateId,    ///< A living broker has this id.
+    kInUse,         ///< Another live process holds the directory; the context names its pid.
+    kWrongCluster,  ///< The volume belongs to another cluster.
+    kNewerFormat,   ///< A later version of kaas has written here.
+    kDuplicateId,   ///< A living broker has this id.
 
     // Losing.
     kFenced,      ///< This incarnation or controller epoch is over, for ever.

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <functional>
-#include <map>
-#include <vector>
-
 #include "base/executor.h"
 #include "base/mutex.h"
 #include "catalog/image.h"
 #include "cluster/versioned.h"
+
+#include <functional>
+#include <map>
+#include <vector>
 
 namespace kaas::cluster {
 
@@ -24,12 +24,12 @@ public:
     [[nodiscard]] Reader reader() const { return Reader(current_); }
     [[nodiscard]] catalog::ImagePtr get() const { return current_.get(); }
 
-    /// Takes the next image. False, and nothing happens, when it is not newer than the one held: a push of a
-    /// controller that has been succeeded (DESIGN 10).
+    /// Takes the next image. False, and nothing happens, when it is not newer than the one held: a
+    /// push of a controller that has been succeeded (DESIGN 10).
     bool publish(catalog::ImagePtr next) KAAS_EXCLUDES(mutex_);
 
-    /// Runs `done` on `home` once an image of at least `version` is held, at once if it is. The waiter sets its
-    /// own deadline; what never comes is dropped with the holder.
+    /// Runs `done` on `home` once an image of at least `version` is held, at once if it is. The
+    /// waiter sets its own deadline; what never comes is dropped with the holder.
     void when(catalog::ImageVersion version, base::Executor& home, base::Executor::Work done)
         KAAS_EXCLUDES(mutex_);
 

@@ -1,12 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
@@ -17,6 +10,13 @@
 #include "cluster/partition_table.h"
 #include "storage/log_config.h"
 #include "storage/volume.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace kaas::cluster {
 
@@ -40,17 +40,17 @@ struct NodeOptions {
     base::Executor* io_pool = nullptr;  ///< blocking work; outlives the node
     const base::Clock* clock = &base::Clock::system();
     std::chrono::milliseconds beat_interval{1000};
-    /// The node cannot go on (fenced, or its control log failed): the process should say so and end. Called at
-    /// most once, on the control thread.
+    /// The node cannot go on (fenced, or its control log failed): the process should say so and
+    /// end. Called at most once, on the control thread.
     std::function<void(const Error&)> on_lost;
 };
 
-/// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked against a
-/// second start.
+/// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked
+/// against a second start.
 ///
-/// Start: lock; know the cluster; open sessions; win the election and read the control log; register; open what
-/// is assigned. Owns the control thread, on which the controller runs.
-/// Thread: any, but `start` and `stop` block.
+/// Start: lock; know the cluster; open sessions; win the election and read the control log;
+/// register; open what is assigned. Owns the control thread, on which the controller runs. Thread:
+/// any, but `start` and `stop` block.
 class Node {
 public:
     /// Errors: kInUse (with the pid), kWrongCluster, kNewerFormat, kStorage.
@@ -64,8 +64,8 @@ public:
     /// Administrative requests go here; in part D, to whoever is the controller.
     [[nodiscard]] Controller& controller();
 
-    /// Releases every partition, then the reign, then the sessions: the next start has nothing to recover.
-    /// New requests must have stopped coming. May be called twice.
+    /// Releases every partition, then the reign, then the sessions: the next start has nothing to
+    /// recover. New requests must have stopped coming. May be called twice.
     void stop();
 
 private:

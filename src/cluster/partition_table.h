@@ -1,13 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/executor.h"
 #include "base/ids.h"
 #include "catalog/change.h"
@@ -15,6 +7,14 @@
 #include "cluster/versioned.h"
 #include "storage/log_config.h"
 #include "storage/volume.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace kaas::storage {
 class LogDir;
@@ -41,9 +41,9 @@ struct Hosted {
 /// What reactors look into: an image, and a place for the log of each of its partitions.
 struct TableView;
 
-/// Look-up of one reactor: cheap enough for every partition of every Produce and Fetch (one atomic load, one
-/// hash, one lock that is almost never contended). The table must outlive it.
-/// Thread: its reactor.
+/// Look-up of one reactor: cheap enough for every partition of every Produce and Fetch (one atomic
+/// load, one hash, one lock that is almost never contended). The table must outlive it. Thread: its
+/// reactor.
 class PartitionReader {
 public:
     explicit PartitionReader(const Versioned<TableView>& views);
@@ -61,8 +61,8 @@ private:
     Versioned<TableView>::Reader views_;
 };
 
-/// The partitions that the assignment gives to this broker's present incarnations: opens and closes their logs
-/// as images come, on the I/O pool, and reclaims what deleted topics leave behind.
+/// The partitions that the assignment gives to this broker's present incarnations: opens and closes
+/// their logs as images come, on the I/O pool, and reclaims what deleted topics leave behind.
 /// Thread: as each call says.
 class PartitionTable {
 public:
@@ -90,8 +90,9 @@ public:
     explicit PartitionTable(Options options);
     ~PartitionTable();
 
-    /// Takes the next image; the logs that it gives or takes away open and close in the background, and
-    /// `Reports::applied` follows when they have. Images come in order, on one thread (control).
+    /// Takes the next image; the logs that it gives or takes away open and close in the background,
+    /// and `Reports::applied` follows when they have. Images come in order, on one thread
+    /// (control).
     void apply(const catalog::ImagePtr& next);
 
     /// One per reactor.
@@ -103,8 +104,8 @@ public:
     [[nodiscard]] std::size_t offline() const;
     [[nodiscard]] std::size_t serving() const;
 
-    /// Releases every log; on return each has answered what it could and written its last line. Blocks; not on
-    /// the I/O pool. Later images open nothing.
+    /// Releases every log; on return each has answered what it could and written its last line.
+    /// Blocks; not on the I/O pool. Later images open nothing.
     void close();
 
 private:

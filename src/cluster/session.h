@@ -1,25 +1,26 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "cluster/error.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
 namespace kaas::cluster {
 
-/// Proves, for any number of callers at once, that a held directory was still unmarked at a moment after each
-/// call began.
+/// Proves, for any number of callers at once, that a held directory was still unmarked at a moment
+/// after each call began.
 ///
-/// Callers that arrive while a look runs share the next one, never the running one: it may have looked before
-/// their fsync ended. So a caller waits for at most two looks, and a storm of callers costs two at a time.
-/// Thread: any that may block. Invariant: once fenced, every later answer is kFenced.
+/// Callers that arrive while a look runs share the next one, never the running one: it may have
+/// looked before their fsync ended. So a caller waits for at most two looks, and a storm of callers
+/// costs two at a time. Thread: any that may block. Invariant: once fenced, every later answer is
+/// kFenced.
 class SharedCheck final : public storage::SessionCheck {
 public:
     /// `name` is for messages.
@@ -40,7 +41,8 @@ private:
     mutable base::Mutex mutex_;
     base::CondVar finished_;
     bool looking_ KAAS_GUARDED_BY(mutex_) = false;
-    std::uint64_t started_ KAAS_GUARDED_BY(mutex_) = 0;   // looks begun; they end in order, one at a time
+    std::uint64_t started_ KAAS_GUARDED_BY(mutex_) =
+        0;  // looks begun; they end in order, one at a time
     std::uint64_t answered_ KAAS_GUARDED_BY(mutex_) = 0;  // newest look that has ended
     std::optional<storage::Error> last_error_ KAAS_GUARDED_BY(mutex_);
     bool fenced_ KAAS_GUARDED_BY(mutex_) = false;
@@ -51,12 +53,12 @@ inline constexpr const char* kSessionsDirectory = "__sessions";
 /// `__sessions/<broker id>.<incarnation>`
 [[nodiscard]] std::string session_path(base::BrokerId broker, const base::Incarnation& incarnation);
 
-/// A broker's right to write on one volume (DESIGN 9): an empty directory that it made exclusively and holds.
-/// Thread: any that may block.
+/// A broker's right to write on one volume (DESIGN 9): an empty directory that it made exclusively
+/// and holds. Thread: any that may block.
 class Session final : public storage::SessionCheck {
 public:
-    /// Makes and holds a session under a new incarnation; durable on return. `__sessions` must exist.
-    /// Errors: kStorage.
+    /// Makes and holds a session under a new incarnation; durable on return. `__sessions` must
+    /// exist. Errors: kStorage.
     [[nodiscard]] static Result<std::unique_ptr<Session>> open(storage::Volume& volume,
                                                                base::BrokerId broker);
 
@@ -74,8 +76,9 @@ private:
     SharedCheck check_;
 };
 
-/// Ends a broker's session, whoever holds it: on success no check of that incarnation will ever be good again,
-/// and nothing may be published that needs it dead before. Errors: kStorage, then the holder may still live.
+/// Ends a broker's session, whoever holds it: on success no check of that incarnation will ever be
+/// good again, and nothing may be published that needs it dead before. Errors: kStorage, then the
+/// holder may still live.
 [[nodiscard]] Result<void> mark_session(storage::Volume& volume, base::BrokerId broker,
                                         const base::Incarnation& incarnation);
 

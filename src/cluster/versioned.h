@@ -1,19 +1,19 @@
 #pragma once
 
+#include "base/mutex.h"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
-#include "base/mutex.h"
-
 namespace kaas::cluster {
 
 /// A value that is replaced as a whole now and then, and read all the time.
 ///
-/// Readers keep a `Reader` each and pay one atomic load while nothing changes: no lock, and no shared counter
-/// that the cores would pull to and fro.
-/// Thread: any; a `Reader` belongs to one thread at a time.
+/// Readers keep a `Reader` each and pay one atomic load while nothing changes: no lock, and no
+/// shared counter that the cores would pull to and fro. Thread: any; a `Reader` belongs to one
+/// thread at a time.
 template <class T>
 class Versioned {
 public:
@@ -43,7 +43,8 @@ public:
         [[nodiscard]] const Ptr& get() {
             auto generation = source_->generation_.load(std::memory_order_acquire);
             if (generation != seen_) {
-                // A newer value than `generation` may be fetched: the next call then fetches it once more.
+                // A newer value than `generation` may be fetched: the next call then fetches it
+                // once more.
                 cached_ = source_->get();
                 seen_ = generation;
             }

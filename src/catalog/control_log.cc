@@ -1,0 +1,118 @@
+#include "catalog/control_log.h"
+
+#include "base/log.h"
+#include "storage/epoch_reader.h"
+
+#include <boost/json/object.hpp>
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+namespace kaas::catalog {
+namespace {
+
+storage::EpochLogPath control_path() { return {std::string(kControlDirectory), "control"}; }
+
+/// Catalog's codes say what a controller can do about a failure of storage.
+Error from_storage(storage::Error error) {
+    switch (error.code) {
+        case storage::ErrorCode::kExists: return {ErrorCode::kSuperseded, std::move(error.context)};
+        case storage::ErrorCode::kCorrupt:
+        case storage::ErrorCode::kUnwritable:
+            return {ErrorCode::kMalformed, std::move(error.context)};
+        default: return {ErrorCode::kStorage, std::move(error.context)};
+    }
+}
+
+template <class T>
+Result<T> converted(storage::Result<T> result) {
+    if (!result) return std::unexpected(from_storage(std::move(result).error()));
+    if constexpr (std::is_void_v<T>) {
+        return {};
+    } else {
+        return std::move(*result);
+    }
+}
+
+/// Names the line's place in what is said about it.
+Error located(Error error, base::ControllerEpoch epoch, std::uint32_t file, std::size_t line) {
+    error.context = control_path().file(epoch.value(), file) + ", line " + std::to_string(line) +
+                    ": " + error.context;
+    return error;
+}
+
+Result<ImagePtr> replay(const storage::EpochState& state) {
+    const base::ControllerEpoch epoch(state.epoch);
+    auto picture = parse_picture(state.picture);
+    if (!picture) return std::unexpected(located(std::move(picture).error(), epoch, state.file, 1));
+    ImageEditor editor(**picture);
+    for (std::size_t i = 0; i < state.lines.size(); ++i) {
+        if (state.lines[i].kind != storage::EpochLine::Kind::kChange) continue;
+        auto change = parse_change(state.lines[i].object);
+        auto applied = change ? editor.apply(*change) : std::unexpected(std::move(change).error());
+        if (!applied)
+            return std::unexpected(located(std::move(applied).error(), epoch, state.file, i + 2));
+    }
+    return std::move(editor).finish();
+}
+
+std::optional<std::int32_t> epoch_of_name(const std::string& name) {
+    std::int32_t epoch = 0;
+    auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), epoch, 16);
+    if (wrong != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    return epoch;
+}
+
+}  // namespace
+
+Result<ControlLog> ControlLog::create(storage::Volume& volume, base::ControllerEpoch epoch,
+                                      const Image& image) {
+    auto log = storage::EpochLog::create(volume, control_path(), epoch.value(), to_picture(image));
+    if (!log) return std::unexpected(from_storage(std::move(log).error()));
+    return ControlLog(volume, std::move(*log));
+}
+
+Result<void> ControlLog::commit(std::span<const Change> changes, const Image& after) {
+    std::vector<boost::json::object> lines;
+    lines.reserve(changes.size());
+    for (const auto& change : changes) lines.push_back(to_json(change));
+    KAAS_TRY(converted(log_.append(lines)));
+    KAAS_TRY(converted(log_.sync()));
+    // The lines are durable either way: a failed roll ends the log, not what was committed before
+    // it.
+    if (log_.wants_roll()) KAAS_TRY(converted(log_.roll(to_picture(after))));
+    return {};
+}
+
+Result<void> ControlLog::settle() {
+    if (!log_.wants_synced_line()) return {};
+    return converted(log_.append_synced());
+}
+
+Result<void> ControlLog::release() { return converted(log_.release()); }
+
+void ControlLog::remove_superseded(storage::SessionCheck& session) {
+    auto good = log_.remove_superseded(session);
+    auto names = volume_->list(std::string(kControlDirectory));
+    for (std::size_t i = 0; good && names && i < names->size(); ++i) {
+        auto epoch = epoch_of_name((*names)[i]);
+        if (!epoch || *epoch >= log_.epoch()) continue;
+        good = storage::remove_epoch(*volume_, control_path(), *epoch, session);
+    }
+    if (!good) base::log::warn("catalog", "old control logs stay: {}", good.error().context);
+    if (!names) base::log::warn("catalog", "old control logs stay: {}", names.error().context);
+}
+
+Result<std::optional<TakenControl>> take_over_control(storage::Volume& volume,
+                                                      base::ControllerEpoch own) {
+    auto taken = storage::take_over(control_path(),
+                                    storage::candidates_below(volume, own.value(), 1, false));
+    if (!taken) return std::unexpected(from_storage(std::move(taken).error()));
+    if (!*taken) return std::nullopt;
+    const auto& state = (*taken)->state;
+    KAAS_TRY_ASSIGN(image, replay(state));
+    return TakenControl{base::ControllerEpoch(state.epoch), std::move(image)};
+}
+
+}  // namespace kaas::catalog
