@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 
+#include <atomic>
 #include <cstddef>
 #include <new>
 

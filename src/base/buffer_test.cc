@@ -38,6 +38,7 @@ TEST(Block, IsUniqueAfterACopyIsGone) {
     BlockRef block = Block::allocate(8);
     {
         BlockRef copy = block;
+        EXPECT_FALSE(copy.unique());
     }
     EXPECT_TRUE(block.unique());
 }

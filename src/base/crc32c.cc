@@ -4,6 +4,8 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace kaas::base {

@@ -39,8 +39,11 @@ template <class Code>
         }                                                               \
     } while (false)
 
+// `name` is declared, so it cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 /// Declares `name` as the value of `expression`, or returns its error from the enclosing function.
 #define KAAS_TRY_ASSIGN(name, expression)                                         \
     auto name##_result = (expression);                                            \
     if (!name##_result) return std::unexpected(std::move(name##_result).error()); \
     auto name = std::move(*name##_result)
+// NOLINTEND(bugprone-macro-parentheses)

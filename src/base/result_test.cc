@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 
 namespace kaas::base {

@@ -14,7 +14,7 @@ namespace kaas::base {
 
 void set_thread_name(const std::string& name) { ::prctl(PR_SET_NAME, name.c_str()); }
 
-ThreadPool::ThreadPool(std::string name, std::size_t threads) {
+ThreadPool::ThreadPool(const std::string& name, std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) {
         threads_.emplace_back(
             [this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });

@@ -16,7 +16,7 @@ namespace kaas::base {
 class ThreadPool final : public Executor {
 public:
     /// `name` is what `top -H` shows; at most 11 characters are kept, a number follows.
-    ThreadPool(std::string name, std::size_t threads);
+    ThreadPool(const std::string& name, std::size_t threads);
     ~ThreadPool() override;
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

@@ -4,6 +4,7 @@
 
 #include <sys/random.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
