@@ -151,6 +151,9 @@ bool EpochLog::wants_roll() const {
 Result<void> EpochLog::roll(const json::object& picture) {
     KAAS_TRY(still_good());
     KAAS_TRY_ASSIGN(line, picture_line(number_ + 1, picture));
+    // A reader may see the line that names the next file before that line is durable. It trusts the
+    // picture then, so what a crash would fall back to must say the same.
+    KAAS_TRY(sync());
     auto started = start_file(number_ + 1, line);
     if (!started) return end_on_error(std::unexpected(started.error()));
     KAAS_TRY(end_on_error(name_next_file(number_ + 1)));

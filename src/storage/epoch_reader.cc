@@ -84,7 +84,7 @@ std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
         } else {
             return "a line of the log's own that this version does not know";
         }
-        line.erase(kLogKey);
+        line.stable_erase(kLogKey);
     }
     state.lines.push_back({.kind = kind, .object = std::move(line)});
     if (kind != EpochLine::Kind::kChange) {
@@ -108,7 +108,7 @@ Result<std::optional<Chapter>> read_chapter(Volume& volume, const EpochLogPath& 
     chapter.state.epoch = epoch;
     chapter.state.file = number;
     chapter.state.picture = std::move(file.lines.front());
-    chapter.state.picture.erase(kLogKey);
+    chapter.state.picture.stable_erase(kLogKey);
     for (std::size_t i = 1; i < file.lines.size(); ++i) {
         if (auto wrong = take_line(std::move(file.lines[i]), chapter)) {
             return corrupt(name, file.offsets[i], *wrong);
@@ -183,7 +183,9 @@ Result<std::optional<EpochState>> read_epoch(Volume& volume, const EpochLogPath&
                            "named by file 1, and without a picture");
         }
         if (current) {
-            (*current)->state.picture_vouched = true;  // file 1 named it after its fsync
+            // Whether or not the line in file 1 is durable yet: all that it replaces was, before
+            // it.
+            (*current)->state.picture_vouched = true;
             return std::optional(std::move((*current)->state));
         }
         if (current.error().code != ErrorCode::kNotFound) return std::unexpected(current.error());

@@ -395,7 +395,7 @@ public:
             node_->unsynced.clear();  // readable, and lost
             return attempt.error();
         }
-        Tree::sync_file(*node_);
+        if (!volume_.lies_about(Operation::kSync)) Tree::sync_file(*node_);
         return attempt.answer<void>({});
     }
 
@@ -505,6 +505,16 @@ void MemoryVolume::fail_nth(Operation operation, std::uint64_t nth, Fault fault)
     planned_.push_back({.operation = operation, .countdown = nth, .fault = fault});
 }
 
+void MemoryVolume::lie_about(Operation sync) {
+    KAAS_ASSERT(sync == Operation::kSync || sync == Operation::kSyncDirectory);
+    base::MutexLock lock(mutex_);
+    lies_.push_back(sync);
+}
+
+bool MemoryVolume::lies_about(Operation sync) const {
+    return std::ranges::find(lies_, sync) != lies_.end();
+}
+
 void MemoryVolume::halt_at(std::uint64_t number) {
     base::MutexLock lock(mutex_);
     halt_at_ = number;
@@ -585,6 +595,7 @@ Result<void> MemoryVolume::sync_directory(const std::string& path) {
     Attempt attempt = begin(Operation::kSyncDirectory, path);
     if (attempt.refused()) return attempt.error();
     base::MutexLock lock(mutex_);
+    if (lies_about(Operation::kSyncDirectory)) return {};
     return attempt.answer(tree_->sync_directory(path));
 }
 

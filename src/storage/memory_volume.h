@@ -84,6 +84,9 @@ public:
     void set_hook(Hook hook) KAAS_EXCLUDES(mutex_);
     /// The `nth` step of that kind from now on (1 is the next) fails.
     void fail_nth(Operation operation, std::uint64_t nth, Fault fault) KAAS_EXCLUDES(mutex_);
+    /// From now on that kind of sync does nothing and says it did: a disk that lies, or a program
+    /// that forgot the call. A crash test that still passes then tests nothing.
+    void lie_about(Operation sync) KAAS_EXCLUDES(mutex_);
     /// From step `number` on nothing is done any more and every call gives kIo, until `crash`.
     void halt_at(std::uint64_t number) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::uint64_t steps() const KAAS_EXCLUDES(mutex_);
@@ -127,6 +130,7 @@ private:
 
     /// Counts a step and decides what becomes of it.
     [[nodiscard]] Attempt begin(Operation operation, const std::string& path) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool lies_about(Operation sync) const KAAS_REQUIRES(mutex_);
     [[nodiscard]] Result<void> end_mark(const std::string& path, MarkKind kind);
 
     const std::string root_;
@@ -135,6 +139,7 @@ private:
     Hook hook_ KAAS_GUARDED_BY(mutex_);
     std::vector<PlannedFault> planned_ KAAS_GUARDED_BY(mutex_);
     std::uint64_t steps_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::vector<Operation> lies_ KAAS_GUARDED_BY(mutex_);
     std::optional<std::uint64_t> halt_at_ KAAS_GUARDED_BY(mutex_);
     bool local_ KAAS_GUARDED_BY(mutex_) = true;
     bool cached_ KAAS_GUARDED_BY(mutex_) = true;
