@@ -1,0 +1,22 @@
+#pragma once
+
+#include "broker/config/broker_config.h"
+#include "catalog/config/error.h"
+#include "catalog/config/values.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kaas::broker {
+
+/// Whether `name` is kaas.volume.<volume>.path, .labels or .default.eligible.
+[[nodiscard]] bool is_volume_config(std::string_view name);
+
+/// The directories of `log.dirs`, then those of kaas.volume.*. The first of log.dirs is called
+/// "default", further ones by the last part of their path. Errors: kConflict when two have one name
+/// or path, or a volume has no path; kInvalidValue.
+[[nodiscard]] catalog::ConfigResult<std::vector<LogDir>> parse_log_dirs(
+    const std::vector<std::string>& log_dirs, const catalog::ConfigTexts& families);
+
+}  // namespace kaas::broker
