@@ -15,7 +15,7 @@ readonly BENCH_PACKAGES=(libbenchmark-dev)
 readonly GO_MINIMUM=1.26
 readonly GO_TOOLCHAIN=go1.27.3
 
-say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+say() { printf '==> %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
 # Runs a command as root, or says what to run and stops.

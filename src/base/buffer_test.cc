@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace kaas::base {
 namespace {
 
@@ -37,8 +39,8 @@ TEST(Block, GivesItsBudgetBackWithTheLastReference) {
 TEST(Block, IsUniqueAfterACopyIsGone) {
     BlockRef block = Block::allocate(8);
     {
-        BlockRef copy = block;
-        EXPECT_FALSE(copy.unique());
+        std::vector<BlockRef> copies(2, block);
+        EXPECT_FALSE(block.unique());
     }
     EXPECT_TRUE(block.unique());
 }

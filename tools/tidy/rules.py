@@ -11,7 +11,7 @@ ASIO_MODULES = {"net", "client", "kube", "telemetry"}
 FUNCTION_LINES = 60
 TEST_LINES = 100
 FILE_LINES = 600
-README_LINES = 30
+README_LINES = 40
 
 RULES = {}
 

@@ -117,7 +117,7 @@ CMAKE = "kaas_library(wire SOURCES a.cc)\n"
 PROJECTS = [
     # rule, files that break it, files that do not
     ("module-readme", {"src/wire/a.h": ""}, {"src/wire/a.h": "", "src/wire/README.md": "# wire\n"}),
-    ("module-readme", {"src/wire/README.md": "x\n" * 40}, {"src/wire/README.md": "x\n" * 20}),
+    ("module-readme", {"src/wire/README.md": "x\n" * 50}, {"src/wire/README.md": "x\n" * 20}),
     ("built", {"src/wire/CMakeLists.txt": CMAKE, "src/wire/aa.cc": ""},
      {"src/wire/CMakeLists.txt": CMAKE, "src/wire/a.cc": ""}),
     ("decisions", {"docs/decisions/README.md": "", "docs/decisions/0001-a.md": ""},
