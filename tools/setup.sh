@@ -10,7 +10,7 @@ readonly BUILD_PACKAGES=(
 )
 readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)
 readonly TEST_PACKAGES=(git kcat python3-venv)
-readonly BENCH_PACKAGES=(libbenchmark-dev)
+readonly BENCH_PACKAGES=(strace)
 # The newest Go is taken when the machine's own is older than what the Go clients in tests/ ask for.
 readonly GO_MINIMUM=1.26
 readonly GO_TOOLCHAIN=go1.27.3

@@ -1,6 +1,7 @@
 """The parties of a benchmark, each started in a directory of its own and stopped by who started it."""
 
 import contextlib
+import os
 import pathlib
 import shutil
 import signal
@@ -32,6 +33,7 @@ class Process:
 
     def __init__(self, name, command, directory):
         self.name = name
+        self.environment = {}  # beside ours
         self._command = [str(part) for part in command]
         self._directory = directory
         self._process = None
@@ -47,7 +49,8 @@ class Process:
         began = time.monotonic()
         with open(self._directory / "output.txt", "wb") as output:
             self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=output,
-                                             stderr=subprocess.STDOUT)
+                                             stderr=subprocess.STDOUT,
+                                             env=os.environ | self.environment)
         port = int(self.address.rpartition(":")[2])
         while not apache.answers_api_versions(port, 0.5):
             if self._process.poll() is not None or time.monotonic() - began > 30:

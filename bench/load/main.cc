@@ -110,11 +110,11 @@ std::string result_json(std::string_view workload, const Measured& measured, uin
     const auto gigabytes = static_cast<double>(measured.counters.bytes) / 1e9;
     const auto ratio = [](double part, double of) { return of > 0 ? part / of : 0; };
     return fmt::format(
-        R"({{"workload":"{}","seconds":{:.3f},"requests":{},"requests_s":{:.1f},"mb_s":{:.2f},)"
+        R"({{"workload":"{}","seconds":{:.3f},"requests":{},"bytes":{},"requests_s":{:.1f},"mb_s":{:.2f},)"
         R"("records_s":{:.0f},"broker_cpu_us_request":{:.2f},"broker_cpu_s_gb":{:.4f},)"
         R"("broker_cpu_s":{:.4f},"broker_rss_mb":{:.1f},"broker_rss_peak_mb":{:.1f},)"
         R"("load_cpu_s":{:.4f},"other_cpu_s":{:.3f})",
-        workload, measured.seconds, requests, count / measured.seconds,
+        workload, measured.seconds, requests, measured.counters.bytes, count / measured.seconds,
         gigabytes * 1e3 / measured.seconds,
         static_cast<double>(measured.counters.records) / measured.seconds,
         ratio(measured.broker_cpu_s * 1e6, count), ratio(measured.broker_cpu_s, gigabytes),
