@@ -60,18 +60,18 @@ def initializer(field: Field) -> str:
     return f" = {literal(field)}"
 
 
-def is_not_default(field: Field) -> str:
-    name = field.name
+def is_not_default(field: Field, owner: str = "") -> str:
+    name = owner + field.name
     if field.nullable and field.type != "records":
         if field.default_null:
             return f"{name}.has_value()"
         if field.array or field.type in ("string", "bytes"):
             return f"!({name} && {name}->empty())"
-        return f"!({name} && *{name} == {field.struct.name}{{}})"
+        return f"!({name} && *{name} == decltype({name})::value_type{{}})"
     if field.array or field.type in ("string", "bytes"):
         return f"!{name}.empty()"
     if field.struct:
-        return f"!({name} == {field.struct.name}{{}})"
+        return f"!({name} == decltype({name}){{}})"
     if field.type == "records":
         return f"!{name}.is_null()"
     if field.type == "uuid":
@@ -423,6 +423,13 @@ def api_key_header(protocol: Protocol) -> str:
     return "\n".join(lines)
 
 
+def header_flexible_from(message: Message) -> int:
+    """Where every version is flexible, so are the headers of older ones, which nobody serves."""
+    if message.flexible is None:
+        return 32767
+    return 0 if message.flexible == message.versions else message.flexible.low
+
+
 def cpp_range(versions: Range | None) -> str:
     return f"{{{versions.low}, {versions.high}}}"
 
@@ -445,7 +452,7 @@ def api_table(protocol: Protocol) -> str:
     for api in protocol.apis:
         stable = api.request.stable
         advertised = api.advertised or stable
-        flexible = api.request.flexible.low if api.request.flexible else 32767
+        flexible = header_flexible_from(api.request)
         lines += [
             f"    {{.key = ApiKey::k{api.name},",
             f"     .name = \"{api.name}\",",

@@ -2,6 +2,7 @@
 """Generates the wire protocol from protocol/*.wire: C++ for the build, docs/api.md for people.
 
     wiregen.py cpp  --protocol DIR --out DIR [--shards N]   sources of kaas_wire
+    wiregen.py test --protocol DIR --out DIR [--shards N]   random messages and JSON, for tests alone
     wiregen.py docs --protocol DIR --out FILE [--check]     the API table
 
 Files whose content did not change keep their time. Standard library only.
@@ -16,6 +17,7 @@ import sys
 import cpp
 import docs
 import model
+import testing
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -36,6 +38,13 @@ def generate_cpp(protocol: model.Protocol, out: pathlib.Path, shards: int) -> No
     write(out / "wire" / "error_code.cc", cpp.error_source(protocol))
 
 
+def generate_test(protocol: model.Protocol, out: pathlib.Path, shards: int) -> None:
+    folder = out / "wire" / "testing"
+    for number, groups in enumerate(cpp.balance(protocol, shards)):
+        write(folder / f"messages_{number}.cc", testing.shard(groups, number))
+    write(folder / "all_messages.cc", testing.table(shards))
+
+
 def generate_docs(protocol: model.Protocol, out: pathlib.Path, check: bool) -> int:
     text = docs.api_table(protocol)
     if not check:
@@ -50,7 +59,7 @@ def generate_docs(protocol: model.Protocol, out: pathlib.Path, check: bool) -> i
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cpp", "docs"])
+    parser.add_argument("what", choices=["cpp", "test", "docs"])
     parser.add_argument("--protocol", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--shards", type=int, default=8)
@@ -63,7 +72,8 @@ def main() -> int:
         return 1
     if options.what == "docs":
         return generate_docs(protocol, options.out, options.check)
-    generate_cpp(protocol, options.out, options.shards)
+    generate = generate_cpp if options.what == "cpp" else generate_test
+    generate(protocol, options.out, options.shards)
     return 0
 
 
