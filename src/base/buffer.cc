@@ -8,18 +8,21 @@
 
 namespace kaas::base {
 
+// Sequentially consistent, as `expected_` is: either `try_reserve` after `expect_release` sees what
+// was released, or `release` sees that somebody waits.
 bool MemoryBudget::try_reserve(std::size_t bytes) {
-    std::size_t used = used_.load(std::memory_order_relaxed);
+    std::size_t used = used_.load();
     do {
         bool fits = used <= limit_ && bytes <= limit_ - used;
         if (!fits && used != 0) return false;
-    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    } while (!used_.compare_exchange_weak(used, used + bytes));
     return true;
 }
 
 void MemoryBudget::release(std::size_t bytes) {
-    std::size_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
+    std::size_t before = used_.fetch_sub(bytes);
     KAAS_ASSERT(before >= bytes);
+    if (expected_.load() && expected_.exchange(false) && on_release_) on_release_();
 }
 
 BlockRef Block::allocate(std::size_t bytes, MemoryBudget* budget) {

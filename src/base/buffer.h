@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 namespace kaas::base {
@@ -13,18 +14,26 @@ namespace kaas::base {
 /// Thread: any.
 class MemoryBudget {
 public:
-    explicit MemoryBudget(std::size_t limit_bytes) : limit_(limit_bytes) {}
+    /// `on_release` is called by `release`, on its thread, once for each `expect_release`. It must
+    /// not block.
+    explicit MemoryBudget(std::size_t limit_bytes, std::function<void()> on_release = {})
+        : limit_(limit_bytes), on_release_(std::move(on_release)) {}
 
     /// Takes `bytes` if they fit, or if nothing at all is held: one request always fits.
     [[nodiscard]] bool try_reserve(std::size_t bytes);
     void release(std::size_t bytes);
+    /// Asks to be told of the next release. Try to reserve once more after it: what was released
+    /// before is not told.
+    void expect_release() { expected_.store(true); }
 
     [[nodiscard]] std::size_t used() const { return used_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::size_t limit() const { return limit_; }
 
 private:
     const std::size_t limit_;
+    const std::function<void()> on_release_;
     std::atomic<std::size_t> used_ = 0;
+    std::atomic<bool> expected_ = false;
 };
 
 /// Counted memory that frames are slices of. Freed, and its budget given back, with the last

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "base/executor.h"
+#include "net/reactor.h"
 #include "storage/partition_log.h"
 #include "wire/writer.h"
 
@@ -36,17 +36,18 @@ struct Peer {
 ///
 /// A connection handles one request at a time: the next is not read out before `respond`,
 /// `no_response` or `pass`. `pass` lets it start while this answer is still open (Produce: once all
-/// its batches are appended); answers still leave in order, at most 64 open. Thread: the
-/// connection's reactor only; `executor()` brings others there. Dropping an exchange without an
-/// answer closes the connection.
+/// its batches are appended); answers still leave in order, at most 64 open. After the
+/// connection is gone, all calls are harmless.
+/// Thread: the connection's reactor only; posting to `reactor()` brings others there. Dropping an
+/// exchange without an answer (on any thread) closes the connection.
 class Exchange {
 public:
     virtual ~Exchange() = default;
 
     [[nodiscard]] virtual const base::FrameRef& frame() const = 0;
     [[nodiscard]] virtual Peer& peer() = 0;
-    /// The connection's reactor.
-    [[nodiscard]] virtual base::Executor& executor() = 0;
+    /// The connection's: a `base::Executor`, with timers, and where `net::spawn` starts coroutines.
+    [[nodiscard]] virtual Reactor& reactor() = 0;
 
     virtual void pass() = 0;
     virtual void respond(Response response) = 0;

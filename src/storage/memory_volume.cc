@@ -408,6 +408,7 @@ public:
     }
 
     int descriptor() const override { return -1; }
+    bool is_local() const override { return volume_.is_local(); }
 
 private:
     Result<void> still_mine() const KAAS_REQUIRES(volume_.mutex_) {

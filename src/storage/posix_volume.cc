@@ -97,9 +97,11 @@ constexpr long kCachestatCall = 451;  // Linux 6.5
 
 class PosixFile final : public File {
 public:
-    PosixFile(base::UniqueFd fd, std::string path, bool honest_sync, Latencies latencies)
+    PosixFile(base::UniqueFd fd, std::string path, bool local, bool honest_sync,
+              Latencies latencies)
         : fd_(std::move(fd)),
           path_(std::move(path)),
+          local_(local),
           honest_sync_(honest_sync),
           latencies_(latencies) {}
 
@@ -193,6 +195,7 @@ public:
     }
 
     int descriptor() const override { return fd_.get(); }
+    bool is_local() const override { return local_; }
 
 private:
     static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX of Linux
@@ -212,6 +215,7 @@ private:
 
     base::UniqueFd fd_;
     std::string path_;
+    bool local_;
     bool honest_sync_;
     Latencies latencies_;
 };
@@ -343,7 +347,7 @@ Result<std::unique_ptr<File>> PosixVolume::open_file(const std::string& path, in
     base::UniqueFd fd(again(
         [&] { return ::openat(fd_.get(), path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644); }));
     if (!fd) return fail_errno("open", path);
-    return std::make_unique<PosixFile>(std::move(fd), path, honest_sync_,
+    return std::make_unique<PosixFile>(std::move(fd), path, local_, honest_sync_,
                                        Latencies{write_latency_, read_latency_, fsync_latency_});
 }
 

@@ -40,6 +40,8 @@ public:
     [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
     /// For sendfile(2); -1 when the file has no descriptor (the in-memory volume).
     [[nodiscard]] virtual int descriptor() const = 0;
+    /// As `Volume::is_local`: whether a reactor may look into the page cache for it.
+    [[nodiscard]] virtual bool is_local() const = 0;
 };
 
 enum class OpenMode { kRead, kReadWrite };
