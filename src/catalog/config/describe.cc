@@ -22,20 +22,23 @@ bool is_wanted(const DescribeOptions& options, std::string_view name) {
     return options.names.empty() || std::ranges::find(options.names, name) != options.names.end();
 }
 
-/// The broker configs that stand in for each other, the strongest first (Apache
-/// `DynamicBrokerConfig.brokerConfigSynonyms`): log.retention.ms, .minutes, .hours.
-std::vector<std::string_view> broker_synonyms(std::string_view name) {
+/// The broker configs that stand in for each other, the strongest first: log.retention.ms,
+/// .minutes, .hours (Apache `DynamicBrokerConfig.brokerConfigSynonyms`).
+std::vector<std::string_view> stand_ins_of(std::string_view name) {
     for (const auto& topic : topic_configs().all()) {
         auto chain = topic.broker_synonyms;
-        if (chain.size() < 2 || std::ranges::find(chain, name, &BrokerSynonym::name) == chain.end())
-            continue;
+        if (std::ranges::find(chain, name, &BrokerSynonym::name) == chain.end()) continue;
         std::vector<std::string_view> names;
         for (const auto& synonym : chain) names.push_back(synonym.name);
         return names;
     }
-    std::vector<std::string_view> names{name};
-    if (auto base = base_of_listener_config(name); !base.empty()) names.push_back(base);
-    return names;
+    return {name};
+}
+
+/// As `stand_ins_of`; behind the config of one listener stands the one of all listeners.
+std::vector<std::string_view> broker_synonyms(std::string_view name) {
+    auto base = base_of_listener_config(name);
+    return base.empty() ? stand_ins_of(name) : std::vector{name, base};
 }
 
 /// What is known of a broker config, or of the one that a listener's config overrides; null when
@@ -103,7 +106,10 @@ DescribedConfig described(std::string_view name, const ConfigDefinition* definit
     if (options.synonyms) row.synonyms = std::move(synonyms);
     if (definition != nullptr) {
         row.type = static_cast<std::int8_t>(definition->type);
-        if (options.documentation) row.documentation = std::string(definition->help);
+        // Apache has none for what it does not keep in its static table, listener overrides
+        // included.
+        bool documented = definition->name == name && !definition->dynamic_only;
+        if (options.documentation && documented) row.documentation = std::string(definition->help);
     }
     return row;
 }
@@ -127,15 +133,6 @@ bool always_shown(const ConfigDefinition& definition) {
     return !definition.internal && !definition.dynamic_only;
 }
 
-/// The value in force of a config that is shown only because somebody set it.
-std::string strongest_text(std::string_view name, const BrokerLayers& layers) {
-    for (const auto* layer :
-         {&layers.dynamic_broker, &layers.dynamic_default, &layers.static_broker}) {
-        if (auto set = layer->find(name); set != layer->end()) return set->second;
-    }
-    return {};
-}
-
 /// What a group inherits (Apache `AbstractKafkaConfig.extractGroupConfigMap`).
 std::optional<std::string> inherited_group_value(const ConfigDefinition& definition,
                                                  const ConfigValues& broker) {
@@ -150,6 +147,17 @@ std::optional<std::string> inherited_group_value(const ConfigDefinition& definit
 }
 
 }  // namespace
+
+ConfigTexts effective_texts(const BrokerLayers& layers) {
+    ConfigTexts texts = layers.static_broker;
+    for (const auto* layer : {&layers.dynamic_default, &layers.dynamic_broker}) {
+        for (const auto& [name, text] : *layer) {
+            for (auto synonym : stand_ins_of(name)) texts.erase(std::string(synonym));
+            texts.insert_or_assign(name, text);
+        }
+    }
+    return texts;
+}
 
 std::vector<DescribedConfig> describe_topic(const TopicConfig& topic, const ConfigTexts& own,
                                             const BrokerLayers& layers,
@@ -188,13 +196,10 @@ std::vector<DescribedConfig> describe_broker(const ConfigValues& values, const B
             add(definition.name, to_text(values[definition.name]));
         }
     }
-    ConfigTexts others = layers.static_broker;
-    others.insert(layers.dynamic_default.begin(), layers.dynamic_default.end());
-    others.insert(layers.dynamic_broker.begin(), layers.dynamic_broker.end());
-    for (const auto& [name, text] : others) {
+    for (const auto& [name, text] : effective_texts(layers)) {
         const auto* definition = values.table().find(name);
         bool shown = definition != nullptr && always_shown(*definition);
-        if (!shown && is_wanted(options, name)) add(name, strongest_text(name, layers));
+        if (!shown && is_wanted(options, name)) add(name, text);
     }
     return rows;
 }

@@ -34,6 +34,11 @@ struct BrokerLayers {
     ConfigTexts static_broker{};
 };
 
+/// What is in force of all layers together. A dynamic value also silences what stands in for its
+/// config: log.retention.ms set dynamically undoes log.retention.hours in a file (Apache
+/// `overrideProps`).
+[[nodiscard]] ConfigTexts effective_texts(const BrokerLayers& layers);
+
 /// One place where a config, or one that stands in for it, has a value.
 struct ConfigSynonym {
     std::string name;

@@ -42,7 +42,7 @@ std::size_t edits(std::string_view from, std::string_view to) {
 }  // namespace
 
 NearestName::NearestName(std::string_view wanted)
-    : wanted_(normal(wanted)), least_edits_(std::max<std::size_t>(2, wanted.size() / 4 + 1)) {}
+    : wanted_(normal(wanted)), least_edits_(wanted.size() / 4 + 2) {}
 
 void NearestName::offer(std::string_view name) {
     std::size_t longer = std::max(name.size(), wanted_.size());

@@ -22,3 +22,9 @@ add_custom_command(
     VERBATIM)
 add_custom_target(config_tables DEPENDS ${config_tables})
 add_dependencies(generated config_tables)
+
+# The recorded answers of Apache, for the test that compares ours with them.
+set(recording ${PROJECT_SOURCE_DIR}/tests/apache/recorded/describe_configs.tsv)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recording})
+file(READ ${recording} recorded)
+configure_file(config/apache_describe_configs.h.in ${generated}/apache_describe_configs.h @ONLY)
