@@ -67,7 +67,7 @@ class Broker:
         settings = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.directory / "data"),
-            "kaas.health.port": str(self.health_port),
+            "kaas.health.listener": f"127.0.0.1:{self.health_port}",
             **self.settings,
         }
         overrides = [word for key, value in settings.items()

@@ -10,7 +10,7 @@ import org.apache.kafka.common.config.ConfigResource;
 
 /**
  * Prints what a broker answers to DescribeConfigs, one config a line, sorted:
- * resource, name, type, value, source, ro|rw, secret|open, documented|-, synonyms (source:name=value; ...).
+ * resource, name, type, value, source, ro|rw, secret|open, documented|-, synonyms (source:name=value; ...) or -.
  * Usage: DescribeConfigs BOOTSTRAP TYPE/NAME...
  */
 public class DescribeConfigs {
@@ -38,7 +38,7 @@ public class DescribeConfigs {
         System.out.println(String.join("\t", resource.type() + "/" + resource.name(), entry.name(),
             entry.type().name(), text(entry.value()), entry.source().name(),
             entry.isReadOnly() ? "ro" : "rw", entry.isSensitive() ? "secret" : "open",
-            entry.documentation() == null ? "-" : "documented", synonyms));
+            entry.documentation() == null ? "-" : "documented", synonyms.isEmpty() ? "-" : synonyms));
     }
 
     private static String text(String value) {

@@ -3,11 +3,10 @@
 #include "base/result.h"
 #include "catalog/config/value.h"
 
+#include <boost/url/ipv4_address.hpp>
+#include <boost/url/ipv6_address.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -58,11 +57,9 @@ bool is_host_character(char c) {
 enum class AddressKind { kName, kIpv4, kIpv6 };
 
 AddressKind kind_of(const std::string& host) {
-    in_addr four{};
-    in6_addr six{};
-    if (inet_pton(AF_INET, host.c_str(), &four) == 1) return AddressKind::kIpv4;
-    std::string without_zone = host.substr(0, host.find('%'));
-    if (inet_pton(AF_INET6, without_zone.c_str(), &six) == 1) return AddressKind::kIpv6;
+    if (boost::urls::parse_ipv4_address(host)) return AddressKind::kIpv4;
+    // A zone (fe80::1%eth0) is not part of the address.
+    if (boost::urls::parse_ipv6_address(host.substr(0, host.find('%')))) return AddressKind::kIpv6;
     return AddressKind::kName;
 }
 

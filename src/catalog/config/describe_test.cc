@@ -88,6 +88,7 @@ std::vector<ApacheRow> recorded_rows() {
         config.read_only = fields[5] == "ro";
         config.sensitive = fields[6] == "secret";
         if (fields[7] == "documented") config.documentation = "";
+        if (fields[8] == "-") fields[8].clear();
         for (const auto& synonym : split(fields[8], "; "))
             config.synonyms.push_back(synonym_of(synonym));
         rows.push_back({.resource = fields[0], .config = std::move(config)});
