@@ -130,11 +130,21 @@ class Checker:
             where.append(name)
 
 
+def fix(names):
+    for name in names:
+        if not name.endswith(".h"):
+            subprocess.run([TOOL, "--quiet", "-p", str(BUILD), "--checks=-*,misc-include-cleaner",
+                            "--fix", str(ROOT / name)], cwd=BUILD, capture_output=True, check=False)
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true", help="all files, however long it takes")
     parser.add_argument("--budget", type=float, default=480, metavar="SECONDS",
                         help="begin no file after this (default: %(default)s)")
+    parser.add_argument("--fix", action="store_true",
+                        help="put includes right in place, one file after the other; format afterwards")
     parser.add_argument("files", nargs="*", help="these only, paths below the project's root")
     options = parser.parse_args()
 
@@ -144,6 +154,8 @@ def main():
     if not names:
         sys.exit("clang-tidy: no files")
     deadline = float("inf") if options.long else time.monotonic() + options.budget
+    if options.fix:
+        return fix(names)
     checker = Checker(commands, deadline)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(checker.check, names))

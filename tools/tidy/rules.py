@@ -74,7 +74,7 @@ def asio_header(source):
 @rule
 def sockets(source):
     if source.is_cpp and source.module and source.module not in ASIO_MODULES and not source.is_test:
-        yield from _each(source, r"#\s*include\s*<(sys/socket|netinet/\w+|boost/asio/ip/\w+)\.hp?p?>",
+        yield from _each(source, r"#\s*include\s*<(sys/socket\.h|netinet/tcp\.h|boost/asio/ip/(tcp|udp)\.hpp)>",
                          "sockets belong to net, client, kube and telemetry")
 
 
