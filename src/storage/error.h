@@ -29,9 +29,11 @@ enum class ErrorCode {
     kDuplicateSequence,
     kUnknownProducer,
     kInvalidRecord,  ///< A batch that Apache refuses with INVALID_RECORD.
+    kUnknownCodec,   ///< A batch packed with a codec that Kafka does not have.
     kCorruptBatch,   ///< A batch whose checksum or structure is wrong (CORRUPT_MESSAGE).
     kTooLarge,       ///< Above `max.message.bytes` or `segment.bytes`.
     kInvalidTimestamp,
+    kWouldBlock,  ///< Only a thread that may block can do this: go to the I/O pool.
 };
 
 using Error = base::Error<ErrorCode>;

@@ -1,17 +1,31 @@
 #pragma once
 
+#include "base/buffer.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "storage/batch_check.h"
+#include "storage/commit_cycle.h"
+#include "storage/epoch_log.h"
+#include "storage/epoch_reader.h"
+#include "storage/error.h"
+#include "storage/leader_epochs.h"
+#include "storage/log_config.h"
+#include "storage/log_dir.h"
+#include "storage/log_view.h"
+#include "storage/manifest.h"
+#include "storage/producer_state.h"
+#include "storage/recovery.h"
+#include "storage/segment_plan.h"
+#include "storage/time_search.h"
+#include "storage/volume.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/buffer.h"
-#include "base/executor.h"
-#include "base/ids.h"
-#include "storage/error.h"
-#include "storage/volume.h"
 
 namespace kaas::storage {
 
@@ -25,20 +39,23 @@ enum class Acks {
 enum class Isolation { kReadUncommitted, kReadCommitted };
 
 struct Appended {
-    base::Offset base_offset;
-    base::Offset log_start;
-    std::int64_t log_append_time_ms = -1;  ///< -1 under CreateTime, as the Produce response wants it
+    base::Offset base_offset{-1};
+    base::Offset log_start{-1};
+    std::int64_t log_append_time_ms =
+        -1;  ///< -1 under CreateTime, as the Produce response wants it
 };
 
-/// One produced batch (or several in a row, as v2 allows none but Apache's check says which) of one partition.
+/// One produced batch of one partition.
 struct Append {
-    base::FrameRef frame;                ///< keeps the bytes alive until they are written
-    base::MutableBytes records;          ///< within `frame`; base offset and leader epoch are patched in place
+    base::FrameRef frame;  ///< keeps the bytes alive until they are written
+    base::MutableBytes
+        records;  ///< within `frame`; base offset and leader epoch are patched in place
     Acks acks = Acks::kAll;
-    std::int32_t current_leader_epoch = -1;
-    base::Executor* home = nullptr;      ///< where `done` runs
-    /// Runs once, on `home`, when the batch is as durable as asked or has failed. Tickets of one commit cycle
-    /// come in one wake-up per home.
+    std::int32_t current_leader_epoch = -1;  ///< -1: the caller does not know
+    base::Executor* home = nullptr;          ///< where `done` runs; not needed with kNone
+    /// Runs once, on `home`, when the batch is as durable as asked or has failed. Tickets of one
+    /// commit cycle come in one wake-up per home. Never called with kNone, nor when `append` itself
+    /// failed.
     std::move_only_function<void(Result<Appended>)> done;
 };
 
@@ -63,20 +80,254 @@ struct Read {
 };
 
 struct ReadResult {
-    FileSlice records;
+    FileSlice records{};  ///< no file and no length at the end of what may be seen
     base::Offset high_watermark;
     base::Offset last_stable_offset;
     base::Offset log_start;
-    std::vector<AbortedTransaction> aborted;
+    std::vector<AbortedTransaction> aborted{};
 };
 
-struct OffsetAndTimestamp {
-    base::Offset offset;
-    std::int64_t timestamp_ms;
-    base::LeaderEpoch leader_epoch;
+/// Wakes a parked fetch. Fires once: when more than `beyond` is durable, or the log ends.
+struct Watch {
+    base::Offset beyond;          ///< the high watermark that the fetch saw
+    std::uint64_t min_bytes = 1;  ///< so many durable bytes must have come since
+    base::Executor* home = nullptr;
+    base::Executor::Work wake;
+};
+using WatchId = std::uint64_t;
+
+struct PartitionLogOptions {
+    LogDir* log_dir = nullptr;
+    std::string directory;  ///< `<topic>.<topic id>/<partition>`
+    base::LeaderEpoch epoch;
+    /// The epochs that may have been written before this one, newest first, each on its volume;
+    /// empty when this is the first.
+    std::vector<EpochCandidate> earlier;
+    LogConfig config;
+    /// Called once, on `control`, when the log fails by itself (an error of the volume, a fence):
+    /// it takes nothing any more and comes back under a new epoch. Optional.
+    std::function<void(const Error&)> on_failure{};
+    base::Executor* control = nullptr;
 };
 
-// The class itself is written by the storage engine; this header fixes the shapes that handlers and the
-// engine share.
+/// The log of one partition under one leader epoch (DESIGN 7). A move, a failure, a new epoch: a
+/// new object.
+///
+/// Owns the epoch's directory and everything in it, from its first write on; until then it serves
+/// from what its predecessor left. Names itself to the log dir's commit cycles as long as they need
+/// it. Thread: as each function says; "any" includes reactors, and does no I/O.
+class PartitionLog final : public CommitMember, public std::enable_shared_from_this<PartitionLog> {
+public:
+    /// Finds the newest state below `options.epoch`, closes what lies between, recovers the tail,
+    /// checks the session. Writes nothing when there is nothing to recover. Thread: any that may
+    /// block. Errors: kExists, kNotFound (superseded: ask the controller for a new epoch), kFenced,
+    /// kCorrupt with file and offset, the volume's.
+    [[nodiscard]] static Result<std::shared_ptr<PartitionLog>> open(PartitionLogOptions options);
+    ~PartitionLog() override;
+
+    /// Checks a produced batch, gives it its offsets and hands it to the next commit cycle. Thread:
+    /// any. Errors, with which `done` does not run: those of `check_produced`, kWrongEpoch,
+    /// kUnknownEpoch, kClosed, kOutOfOrderSequence, kInvalidProducerEpoch, and the log's own
+    /// failure. `faults`, when given, names the records because of which a batch was refused.
+    [[nodiscard]] Result<base::Offset> append(Append request,
+                                              std::vector<RecordFault>* faults = nullptr)
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+
+    /// Whole batches from the one that holds `read.from` on, at most `max_bytes`, from one segment.
+    /// Thread: any with kNever; one that may block with kMayBlock. Errors: kWouldBlock (run it
+    /// again on the I/O pool, with kMayBlock), kOffsetOutOfRange (after a session check),
+    /// kWrongEpoch, kUnknownEpoch, kClosed, kFenced, kCorrupt, the volume's.
+    [[nodiscard]] Result<ReadResult> read(const Read& read, Patience patience)
+        KAAS_EXCLUDES(view_mutex_);
+
+    /// Thread: any. `wake` may run before this returns, if `home` runs work at once.
+    [[nodiscard]] WatchId watch(Watch watch) KAAS_EXCLUDES(view_mutex_);
+    /// After this returns `wake` is not posted any more; it may be on its way.
+    void unwatch(WatchId id) KAAS_EXCLUDES(view_mutex_);
+    /// Durable bytes since this log was opened: what a parked fetch counts. Thread: any.
+    [[nodiscard]] std::uint64_t durable_bytes() const KAAS_EXCLUDES(view_mutex_);
+
+    /// Where the log begins and ends for readers. Thread: any.
+    [[nodiscard]] OffsetAndTimestamp earliest() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] OffsetAndTimestamp latest(Isolation isolation) const KAAS_EXCLUDES(view_mutex_);
+    /// The first record that is not older than `timestamp_ms`; empty when all are. Decodes at most
+    /// one batch. Thread: one that may block. Errors: as `read`.
+    [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> first_at_or_after(
+        std::int64_t timestamp_ms, Isolation isolation) KAAS_EXCLUDES(view_mutex_);
+    /// The first record that has the largest timestamp of all (KIP-734). As `first_at_or_after`.
+    [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> of_max_timestamp()
+        KAAS_EXCLUDES(view_mutex_);
+    /// OffsetForLeaderEpoch. Thread: any. Errors: kWrongEpoch, kUnknownEpoch of
+    /// `current_leader_epoch`.
+    [[nodiscard]] Result<LeaderEpochs::End> end_of_epoch(base::LeaderEpoch epoch,
+                                                         std::int32_t current_leader_epoch) const
+        KAAS_EXCLUDES(view_mutex_);
+
+    [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
+    /// The epoch whose directory holds the newest state: what the assignment calls written. Empty
+    /// when the partition was never written. Thread: any.
+    [[nodiscard]] std::optional<base::LeaderEpoch> written_epoch() const KAAS_EXCLUDES(view_mutex_);
+    /// Why the log takes nothing any more. Thread: any.
+    [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(view_mutex_);
+
+    void set_config(const LogConfig& config) KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
+
+    /// Hands the epoch back for ever: refuses appends, lets the running cycle finish or fails what
+    /// does not within `patience`, writes the last line if the volume lets it. Thread: one that may
+    /// block. An error only says that the last line is not there; the release stands.
+    [[nodiscard]] Result<void> release(std::chrono::milliseconds patience)
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// Ends the log at once without writing anything: fenced, or its topic is deleted. Thread: any.
+    void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// The watchdog's: fails every ticket with kStalled. The batches stay in the log's future, and
+    /// a duplicate of one resolves with it. Thread: any.
+    void fail_stalled() KAAS_EXCLUDES(mutex_);
+
+    // The commit cycle's side (`CommitMember`).
+    void checkpoint_due() override KAAS_EXCLUDES(mutex_);
+    Pace take() override KAAS_EXCLUDES(mutex_);
+    void write() override;
+    [[nodiscard]] File* to_sync() override;
+    void synced(const Result<void>& outcome) override;
+    [[nodiscard]] bool awaits_write() const override { return awaits_write_; }
+    void answer_written(const Result<void>& check, Wakeups& wakeups) override KAAS_EXCLUDES(mutex_);
+    void settle(const Result<void>& check, Wakeups& wakeups) override
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+
+private:
+    /// What stands between two segments: how the old one ends, and the producers' state there.
+    struct Roll {
+        std::optional<TimeEntry> last_time_entry;
+        std::vector<SnapshotRow> producers;
+    };
+    /// Bytes on their way to the file.
+    struct Piece {
+        base::FrameRef frame;
+        base::ByteView bytes;
+        base::Offset base_offset;
+        std::int32_t records = 0;
+        SegmentPlan::Placement placement{};
+        std::unique_ptr<Roll> roll_before{};
+    };
+    /// Somebody who waits.
+    struct Ticket {
+        Acks acks = Acks::kNone;
+        Appended appended{};
+        base::Executor* home = nullptr;
+        std::move_only_function<void(Result<Appended>)> done;
+    };
+    struct Checkpoint {
+        base::Offset at;
+        std::vector<SnapshotRow> producers;
+    };
+    struct Watcher {
+        WatchId id;
+        Watch watch;
+        std::uint64_t until_bytes;  ///< of `durable_bytes_`
+    };
+
+    PartitionLog(PartitionLogOptions options, Opened opened);
+
+    [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
+    [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::unique_ptr<Roll> plan_roll(std::int64_t now_ms, const LogConfig& config)
+        KAAS_REQUIRES(mutex_);
+    void add_ticket(Append& request, const Appended& appended) KAAS_REQUIRES(mutex_);
+    void ask_for_cycle() KAAS_REQUIRES(mutex_);
+    /// The log ends here: nothing is taken, nothing settles, every ticket fails.
+    void end(const Error& why, Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
+    static void answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups);
+
+    // On the cycle's thread.
+    [[nodiscard]] Result<void> write_pieces();
+    [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
+    [[nodiscard]] Result<void> begin_epoch();
+    [[nodiscard]] Result<void> roll(const Roll& roll);
+    [[nodiscard]] Result<ProducerRecord> keep_producers(base::Offset at,
+                                                        std::vector<SnapshotRow> rows,
+                                                        std::size_t most_in_line);
+    void publish(Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
+    void wake_watchers(Wakeups& wakeups) KAAS_REQUIRES(view_mutex_);
+    /// True when `checkpoint_` is to be written out now.
+    [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
+
+    // On the I/O pool.
+    void write_checkpoint(Segment& segment, const SegmentFacts& facts, const Checkpoint& checkpoint)
+        KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
+                                                 const Checkpoint& checkpoint)
+        KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] Result<void> finish() KAAS_EXCLUDES(mutex_, manifest_mutex_);
+
+    [[nodiscard]] Result<FileSlice> slice(const LogView& view, const Read& read, Patience patience)
+        KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Result<std::uint64_t> start_of(const SegmentSpan& span, base::Offset offset,
+                                                 Patience patience) KAAS_EXCLUDES(view_mutex_);
+    /// So that whoever goes on reading where this slice ends finds the place at once.
+    void remember_next(const SegmentSpan& span, File& file, std::uint64_t position,
+                       Patience patience) KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Result<LogView> open_view() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Patience allowed(Patience patience) const;
+
+    const PartitionLogOptions options_;
+    const PartitionPaths paths_;
+    Volume& volume_;
+
+    // Appending. Lock order: mutex_ before view_mutex_ and the log dir's own.
+    mutable base::Mutex mutex_;
+    base::CondVar idle_;
+    std::optional<Error> ended_ KAAS_GUARDED_BY(mutex_);
+    bool draining_ KAAS_GUARDED_BY(mutex_) = false;
+    bool asked_for_cycle_ KAAS_GUARDED_BY(mutex_) = false;
+    bool in_cycle_ KAAS_GUARDED_BY(mutex_) = false;
+    base::Offset next_offset_ KAAS_GUARDED_BY(mutex_);
+    SegmentPlan plan_ KAAS_GUARDED_BY(mutex_);
+    ProducerState producers_ KAAS_GUARDED_BY(mutex_);
+    std::vector<Piece> pending_ KAAS_GUARDED_BY(mutex_);
+    std::vector<Ticket> pending_tickets_ KAAS_GUARDED_BY(mutex_);
+    std::vector<Ticket> cycle_tickets_ KAAS_GUARDED_BY(mutex_);
+    bool checkpoint_wanted_ KAAS_GUARDED_BY(mutex_) = false;
+    bool reminder_set_ KAAS_GUARDED_BY(mutex_) = false;
+    bool checkpoint_running_ KAAS_GUARDED_BY(mutex_) = false;
+    /// Written since the last checkpoint, and whether there is anything at all that it should vouch
+    /// for.
+    std::uint64_t unrecorded_bytes_ KAAS_GUARDED_BY(mutex_) = 0;
+    bool unrecorded_ KAAS_GUARDED_BY(mutex_) = false;
+
+    // The running cycle's; one thread at a time, handed on by the log dir.
+    std::vector<Piece> pieces_;
+    std::optional<Checkpoint> checkpoint_;
+    std::optional<Error> cycle_error_;
+    bool awaits_write_ = false;
+    bool begun_ = false;  ///< the epoch has its directory, first segment and manifest
+    std::shared_ptr<Segment> active_;
+    std::shared_ptr<File> active_log_;
+    SegmentFacts written_;  ///< the active segment, as far as it is written
+    SegmentFacts synced_;   ///< ... as far as it is synced
+    std::int64_t unsynced_records_ = 0;
+    base::Clock::Steady last_sync_{};
+    std::vector<SegmentSpan> newly_sealed_;
+
+    // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
+    base::Mutex manifest_mutex_;
+    std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
+    Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
+    /// The snapshot that the last checkpoint made; the next one replaces it.
+    std::optional<std::string> checkpoint_file_ KAAS_GUARDED_BY(manifest_mutex_);
+
+    // What readers see.
+    mutable base::Mutex view_mutex_;
+    std::shared_ptr<const LogConfig> config_ KAAS_GUARDED_BY(view_mutex_);
+    LogView view_ KAAS_GUARDED_BY(view_mutex_);
+    LeaderEpochs epochs_ KAAS_GUARDED_BY(view_mutex_);
+    std::optional<Error> failure_ KAAS_GUARDED_BY(view_mutex_);
+    std::optional<base::LeaderEpoch> written_epoch_ KAAS_GUARDED_BY(view_mutex_);
+    PlaceMemory places_ KAAS_GUARDED_BY(view_mutex_);
+    std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);
+    WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
+    std::uint64_t durable_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
+};
 
 }  // namespace kaas::storage

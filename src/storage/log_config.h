@@ -1,0 +1,35 @@
+#pragma once
+
+#include "wire/record_batch.h"
+
+#include <cstdint>
+#include <limits>
+
+namespace kaas::storage {
+
+/// What a topic's configuration says to its logs. A value; a log swaps in a new one as a whole.
+/// Source of names and defaults: Apache `LogConfig`; `flush.messages` is 1 here, the honest
+/// promise.
+struct LogConfig {
+    static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+    std::int32_t segment_bytes = 1024 * 1024 * 1024;
+    std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
+    std::int64_t segment_jitter_ms = 0;
+    std::int32_t segment_index_bytes = 10 * 1024 * 1024;
+    std::int32_t index_interval_bytes = 4096;
+    std::int32_t max_message_bytes = 1024 * 1024 + 12;
+    /// 1: every commit cycle ends in a flush. More: a flush once so many records are unflushed.
+    std::int64_t flush_messages = 1;
+    /// A cycle flushes when the last flush is so long ago.
+    std::int64_t flush_ms = kNoLimit;
+    wire::TimestampType timestamp_type = wire::TimestampType::kCreateTime;
+    std::int64_t timestamp_before_max_ms = kNoLimit;
+    std::int64_t timestamp_after_max_ms = 3600 * 1000;
+    bool compacted = false;         ///< records without a key are refused
+    bool validate_records = false;  ///< `record.validation=full`: every batch is decoded
+    /// `producer.id.expiration.ms`: a producer silent for so long is forgotten.
+    std::int64_t producer_id_expiration_ms = 24LL * 3600 * 1000;
+};
+
+}  // namespace kaas::storage

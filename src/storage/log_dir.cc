@@ -1,0 +1,151 @@
+#include "storage/log_dir.h"
+
+#include "base/assert.h"
+#include "base/thread_pool.h"
+
+namespace kaas::storage {
+
+namespace {
+
+[[nodiscard]] base::metrics::Registry& pick(const LogDirOptions& options,
+                                            base::metrics::Registry& own) {
+    return options.metrics != nullptr ? *options.metrics : own;
+}
+
+}  // namespace
+
+LogDir::LogDir(LogDirOptions options)
+    : options_(std::move(options)),
+      cycles_(pick(options_, own_metrics_)
+                  .counter("kaas_storage_commit_cycles_total",
+                           "Commit cycles; each checks the session and wakes each reactor once.",
+                           {{"log_dir", options_.name}})),
+      produce_site_(pick(options_, own_metrics_), "produce"),
+      time_site_(pick(options_, own_metrics_), "time_index") {
+    KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&
+                options_.clock != nullptr && options_.io_pool != nullptr);
+}
+
+LogDir::~LogDir() { stop(); }
+
+void LogDir::start() {
+    thread_ = std::thread([this] { run(); });
+}
+
+void LogDir::stop() {
+    {
+        base::MutexLock lock(mutex_);
+        stopping_ = true;
+        later_.clear();
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+void LogDir::enqueue(std::shared_ptr<CommitMember> member) {
+    bool wake = false;
+    {
+        base::MutexLock lock(mutex_);
+        queued_.push_back(std::move(member));
+        wake = std::exchange(sleeping_, false);
+    }
+    if (wake) wake_.notify_one();
+}
+
+void LogDir::remind(std::shared_ptr<CommitMember> member) {
+    bool wake = false;
+    {
+        base::MutexLock lock(mutex_);
+        if (stopping_) return;
+        // A sleeper without a deadline must learn that there is one now.
+        wake = later_.empty() && std::exchange(sleeping_, false);
+        later_.emplace_back(options_.clock->now() + options_.checkpoint_after, std::move(member));
+    }
+    if (wake) wake_.notify_one();
+}
+
+LogDir::Members LogDir::take_due() {
+    Members due;
+    const auto now = options_.clock->now();
+    while (!later_.empty() && later_.front().first <= now) {
+        due.push_back(std::move(later_.front().second));
+        later_.pop_front();
+    }
+    return due;
+}
+
+void LogDir::call_due() {
+    Members due;
+    {
+        base::MutexLock lock(mutex_);
+        if (later_.empty()) return;
+        due = take_due();
+    }
+    for (const auto& member : due) member->checkpoint_due();
+}
+
+void LogDir::sleep() {
+    sleeping_ = true;
+    if (later_.empty()) {
+        wake_.wait(mutex_);
+    } else if (const auto left = later_.front().first - options_.clock->now(); left.count() > 0) {
+        wake_.wait_for(mutex_, left);
+    }
+    sleeping_ = false;
+}
+
+void LogDir::run() {
+    base::set_thread_name("commit");
+    for (;;) {
+        call_due();
+        Members members;
+        {
+            base::MutexLock lock(mutex_);
+            if (queued_.empty()) {
+                if (stopping_) return;
+                sleep();
+                continue;
+            }
+            members.swap(queued_);
+        }
+        commit(std::move(members));
+    }
+}
+
+void LogDir::commit(Members members) {
+    running_since_.store(options_.clock->now().time_since_epoch().count(),
+                         std::memory_order_relaxed);
+    CommitCycle(std::move(members), {options_.session, options_.io_pool, options_.io_width}).run();
+    running_since_.store(0, std::memory_order_relaxed);
+    cycles_.add();
+}
+
+std::unique_ptr<CommitCycle> LogDir::next_cycle() {
+    call_due();
+    Members members;
+    {
+        base::MutexLock lock(mutex_);
+        members.swap(queued_);
+    }
+    if (members.empty()) return nullptr;
+    return std::make_unique<CommitCycle>(
+        std::move(members),
+        CommitCycle::Context{options_.session, options_.io_pool, options_.io_width});
+}
+
+bool LogDir::run_cycle() {
+    const auto cycle = next_cycle();
+    if (cycle == nullptr) return false;
+    cycle->run();
+    return true;
+}
+
+bool LogDir::stalled() const {
+    const auto since = running_since_.load(std::memory_order_relaxed);
+    if (since == 0 || options_.stall_after.count() == 0) return false;
+    const auto ran =
+        options_.clock->now().time_since_epoch() - std::chrono::steady_clock::duration(since);
+    return ran > options_.stall_after;
+}
+
+}  // namespace kaas::storage

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "base/ids.h"
+#include "storage/segment.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kaas::storage {
+
+/// What a reader may see of a log, taken at one moment: immutable, cheap to copy, valid as long as
+/// it is held (files stay open under a reader).
+struct LogView {
+    /// All segments but the last, by base offset.
+    std::shared_ptr<const std::vector<SegmentSpan>> sealed;
+    /// The last one, as far as it is durable; without a segment when nothing was written.
+    SegmentSpan last{};
+    base::Offset log_start{0};
+    /// Everything below is durable and checked; nothing above may be seen.
+    base::Offset high_watermark{0};
+    base::Offset last_stable_offset{0};
+
+    /// The segment that holds `offset`, or the first behind it; null at the end.
+    [[nodiscard]] const SegmentSpan* span_of(base::Offset offset) const;
+    /// The segment after `span`; null at the end.
+    [[nodiscard]] const SegmentSpan* next(const SegmentSpan& span) const;
+    [[nodiscard]] std::uint64_t bytes() const;
+};
+
+/// Remembers where batches begin, so that whoever reads at the end of the log, or goes on where a
+/// read ended, finds the place without a look into a file. Small and of fixed size. Thread: guarded
+/// by its owner.
+class PlaceMemory {
+public:
+    static constexpr std::size_t kPlaces = 64;
+
+    /// `offset` is the base of a batch at `position` of the segment with base offset `segment`.
+    void remember(base::Offset offset, base::Offset segment, std::uint64_t position);
+    /// The position of the batch that begins at `offset`.
+    [[nodiscard]] std::optional<std::uint64_t> find(base::Offset offset,
+                                                    base::Offset segment) const;
+
+private:
+    struct Place {
+        base::Offset offset;
+        base::Offset segment;
+        std::uint64_t position;
+    };
+    std::vector<Place> places_;  ///< a ring, once full
+    std::size_t next_ = 0;
+};
+
+}  // namespace kaas::storage

@@ -1,0 +1,281 @@
+#include "storage/manifest.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <boost/json/value_to.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace kaas::storage {
+namespace {
+
+namespace json = boost::json;
+
+[[nodiscard]] std::unexpected<Error> corrupt(std::string_view key) {
+    return fail(ErrorCode::kCorrupt, fmt::format("manifest: bad or missing \"{}\"", key));
+}
+
+[[nodiscard]] Result<std::int64_t> number(const json::object& object, std::string_view key,
+                                          std::int64_t least, std::int64_t most) {
+    const auto* value = object.if_contains(key);
+    if (value == nullptr || !value->is_int64()) return corrupt(key);
+    const auto n = value->get_int64();
+    if (n < least || n > most) return corrupt(key);
+    return n;
+}
+
+constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostEpoch = std::numeric_limits<std::int32_t>::max();
+
+[[nodiscard]] Result<const json::object*> object_at(const json::object& object,
+                                                    std::string_view key) {
+    const auto* value = object.if_contains(key);
+    if (value == nullptr || !value->is_object()) return corrupt(key);
+    return &value->get_object();
+}
+
+[[nodiscard]] Result<const json::array*> array_at(const json::object& object,
+                                                  std::string_view key) {
+    const auto* value = object.if_contains(key);
+    if (value == nullptr || !value->is_array()) return corrupt(key);
+    return &value->get_array();
+}
+
+/// A row of plain numbers, `width` long.
+[[nodiscard]] Result<std::vector<std::int64_t>> numbers(const json::value& row, std::size_t width,
+                                                        std::string_view key) {
+    if (!row.is_array() || row.get_array().size() != width) return corrupt(key);
+    std::vector<std::int64_t> result;
+    result.reserve(width);
+    for (const auto& value : row.get_array()) {
+        if (!value.is_int64()) return corrupt(key);
+        result.push_back(value.get_int64());
+    }
+    return result;
+}
+
+void put_extent(json::object& to, const SegmentFacts& facts) {
+    to.emplace("end", facts.end.value());
+    to.emplace("bytes", static_cast<std::int64_t>(facts.bytes));
+    if (facts.max_timestamp_offset >= base::Offset{0}) {
+        to.emplace("max_timestamp",
+                   json::array{facts.max_timestamp_ms, facts.max_timestamp_offset.value()});
+    }
+}
+
+[[nodiscard]] Result<void> take_extent(const json::object& from, SegmentFacts& facts) {
+    KAAS_TRY_ASSIGN(end, number(from, "end", facts.base.value(), kMost));
+    KAAS_TRY_ASSIGN(bytes, number(from, "bytes", 0, kMost));
+    facts.end = base::Offset{end};
+    facts.bytes = static_cast<std::uint64_t>(bytes);
+    facts.max_timestamp_ms = -1;
+    facts.max_timestamp_offset = base::Offset{-1};
+    if (const auto* pair = from.if_contains("max_timestamp")) {
+        KAAS_TRY_ASSIGN(both, numbers(*pair, 2, "max_timestamp"));
+        facts.max_timestamp_ms = both[0];
+        facts.max_timestamp_offset = base::Offset{both[1]};
+    }
+    return {};
+}
+
+[[nodiscard]] json::object segment_to_json(const SegmentFacts& facts) {
+    json::object object{{"epoch", facts.epoch.value()}, {"base", facts.base.value()}};
+    put_extent(object, facts);
+    return object;
+}
+
+[[nodiscard]] Result<SegmentFacts> segment_from_json(const json::object& object) {
+    SegmentFacts facts;
+    KAAS_TRY_ASSIGN(epoch, number(object, "epoch", 0, kMostEpoch));
+    KAAS_TRY_ASSIGN(first, number(object, "base", 0, kMost));
+    facts.epoch = base::LeaderEpoch{static_cast<std::int32_t>(epoch)};
+    facts.base = base::Offset{first};
+    KAAS_TRY(take_extent(object, facts));
+    return facts;
+}
+
+[[nodiscard]] json::object producers_to_json(const ProducerRecord& record) {
+    json::object object{{"at", record.at.value()}};
+    if (record.file_epoch) {
+        object.emplace("file", record.file_epoch->value());
+        return object;
+    }
+    json::array list;
+    for (const auto& row : record.list) list.emplace_back(json::array(row.begin(), row.end()));
+    object.emplace("list", std::move(list));
+    return object;
+}
+
+[[nodiscard]] Result<ProducerRecord> producers_from_json(const json::object& object) {
+    ProducerRecord record;
+    KAAS_TRY_ASSIGN(at, number(object, "at", 0, kMost));
+    record.at = base::Offset{at};
+    if (object.contains("file")) {
+        KAAS_TRY_ASSIGN(epoch, number(object, "file", 0, kMostEpoch));
+        record.file_epoch = base::LeaderEpoch{static_cast<std::int32_t>(epoch)};
+        return record;
+    }
+    KAAS_TRY_ASSIGN(list, array_at(object, "list"));
+    for (const auto& value : *list) {
+        KAAS_TRY_ASSIGN(row, numbers(value, SnapshotRow{}.size(), "list"));
+        std::copy(row.begin(), row.end(), record.list.emplace_back().begin());
+    }
+    return record;
+}
+
+[[nodiscard]] json::object owner_to_json(const Owner& owner) {
+    return {{"broker", owner.broker.value()}, {"incarnation", owner.incarnation.uuid.to_string()}};
+}
+
+[[nodiscard]] Result<Owner> owner_from_json(const json::object& object) {
+    KAAS_TRY_ASSIGN(broker, number(object, "broker", 0, kMostEpoch));
+    const auto* text = object.if_contains("incarnation");
+    if (text == nullptr || !text->is_string()) return corrupt("incarnation");
+    const auto incarnation = base::Uuid::parse(std::string_view(text->get_string()));
+    if (!incarnation) return corrupt("incarnation");
+    return Owner{base::BrokerId{static_cast<std::int32_t>(broker)}, {*incarnation}};
+}
+
+[[nodiscard]] Result<void> take_segments(const json::object& picture, Manifest& manifest) {
+    KAAS_TRY_ASSIGN(segments, array_at(picture, "segments"));
+    for (const auto& value : *segments) {
+        if (!value.is_object()) return corrupt("segments");
+        KAAS_TRY_ASSIGN(facts, segment_from_json(value.get_object()));
+        if (!manifest.sealed.empty() && manifest.sealed.back().end > facts.base)
+            return corrupt("segments");
+        manifest.sealed.push_back(facts);
+    }
+    if (!picture.contains("active")) return {};
+    KAAS_TRY_ASSIGN(active, object_at(picture, "active"));
+    KAAS_TRY_ASSIGN(facts, segment_from_json(*active));
+    if (!manifest.sealed.empty() && manifest.sealed.back().end > facts.base)
+        return corrupt("active");
+    manifest.active = facts;
+    return {};
+}
+
+[[nodiscard]] Result<void> take_epochs(const json::object& picture, Manifest& manifest) {
+    KAAS_TRY_ASSIGN(epochs, array_at(picture, "epochs"));
+    for (const auto& value : *epochs) {
+        KAAS_TRY_ASSIGN(pair, numbers(value, 2, "epochs"));
+        if (pair[0] < 0 || pair[0] > kMostEpoch || pair[1] < 0) return corrupt("epochs");
+        manifest.epochs.assign(base::LeaderEpoch{static_cast<std::int32_t>(pair[0])},
+                               base::Offset{pair[1]});
+    }
+    return {};
+}
+
+[[nodiscard]] bool is_known_key(std::string_view key) {
+    return key == "owner" || key == "segments" || key == "active" || key == "epochs" ||
+           key == "log_start" || key == "producers";
+}
+
+}  // namespace
+
+json::object Manifest::picture() const {
+    json::object picture{{"owner", owner_to_json(owner)}};
+    json::array segments;
+    for (const auto& facts : sealed) segments.emplace_back(segment_to_json(facts));
+    picture.emplace("segments", std::move(segments));
+    if (active) picture.emplace("active", segment_to_json(*active));
+    json::array starts;
+    for (const auto& start : epochs.starts()) {
+        starts.emplace_back(json::array{start.epoch.value(), start.offset.value()});
+    }
+    picture.emplace("epochs", std::move(starts));
+    picture.emplace("log_start", log_start.value());
+    picture.emplace("producers", producers_to_json(producers));
+    for (const auto& [key, value] : unknown) picture.emplace(key, value);
+    return picture;
+}
+
+Result<Manifest> Manifest::from_picture(const json::object& picture) {
+    Manifest manifest;
+    KAAS_TRY_ASSIGN(owner_object, object_at(picture, "owner"));
+    KAAS_TRY_ASSIGN(who, owner_from_json(*owner_object));
+    manifest.owner = who;
+    KAAS_TRY(take_segments(picture, manifest));
+    KAAS_TRY(take_epochs(picture, manifest));
+    KAAS_TRY_ASSIGN(start, number(picture, "log_start", 0, kMost));
+    manifest.log_start = base::Offset{start};
+    KAAS_TRY_ASSIGN(producers_object, object_at(picture, "producers"));
+    KAAS_TRY_ASSIGN(producers, producers_from_json(*producers_object));
+    manifest.producers = std::move(producers);
+    for (const auto& [key, value] : picture) {
+        if (!is_known_key(key) && key != kLogKey) manifest.unknown.emplace(key, value);
+    }
+    return manifest;
+}
+
+Result<Manifest> Manifest::from(const EpochState& state) {
+    KAAS_TRY_ASSIGN(manifest, from_picture(state.picture));
+    for (const auto& line : state.lines) {
+        KAAS_TRY(line.kind == EpochLine::Kind::kChange ? manifest.apply_change(line.object)
+                                                       : manifest.apply_synced(line.object));
+    }
+    return manifest;
+}
+
+base::Offset Manifest::end() const {
+    if (active) return active->end;
+    return sealed.empty() ? log_start : sealed.back().end;
+}
+
+json::object Manifest::roll_line(const SegmentFacts& sealed, const ProducerRecord& producers) {
+    json::object extent;
+    put_extent(extent, sealed);
+    return {{"roll", std::move(extent)}, {"producers", producers_to_json(producers)}};
+}
+
+json::object Manifest::log_start_line(base::Offset log_start) {
+    return {{"log_start", log_start.value()}};
+}
+
+json::object Manifest::synced_facts(const SegmentFacts& active, const ProducerRecord& producers) {
+    json::object facts;
+    put_extent(facts, active);
+    facts.emplace("producers", producers_to_json(producers));
+    return facts;
+}
+
+void Manifest::roll(const SegmentFacts& sealed_facts) {
+    if (sealed_facts.end > sealed_facts.base) sealed.push_back(sealed_facts);
+    active = SegmentFacts{
+        .epoch = sealed_facts.epoch, .base = sealed_facts.end, .end = sealed_facts.end};
+}
+
+Result<void> Manifest::apply_change(const json::object& line) {
+    if (line.contains("roll")) {
+        KAAS_TRY_ASSIGN(extent, object_at(line, "roll"));
+        if (!active) return corrupt("roll");
+        auto facts = *active;
+        KAAS_TRY(take_extent(*extent, facts));
+        KAAS_TRY_ASSIGN(object, object_at(line, "producers"));
+        KAAS_TRY_ASSIGN(record, producers_from_json(*object));
+        roll(facts);
+        producers = std::move(record);
+    }
+    if (line.contains("log_start")) {
+        KAAS_TRY_ASSIGN(start, number(line, "log_start", log_start.value(), kMost));
+        log_start = base::Offset{start};
+    }
+    return {};
+}
+
+Result<void> Manifest::apply_synced(const json::object& facts) {
+    if (!facts.contains("end")) return {};
+    if (!active) return corrupt("active");
+    auto extent = *active;
+    KAAS_TRY(take_extent(facts, extent));
+    if (extent.end < active->end || extent.bytes < active->bytes) return corrupt("end");
+    KAAS_TRY_ASSIGN(object, object_at(facts, "producers"));
+    KAAS_TRY_ASSIGN(record, producers_from_json(*object));
+    active = extent;
+    producers = std::move(record);
+    return {};
+}
+
+}  // namespace kaas::storage

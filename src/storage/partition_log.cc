@@ -1,0 +1,541 @@
+#include "storage/partition_log.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace kaas::storage {
+namespace {
+
+/// Up to so many producers are written out in a manifest's lines; more go to a file of their own.
+constexpr std::size_t kProducersInLine = 256;
+
+[[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset) {
+    return {.base_offset = base_offset,
+            .last_offset = base_offset + batch.header.last_offset_delta,
+            .bytes = batch.bytes.size(),
+            .max_timestamp_ms = batch.header.max_timestamp};
+}
+
+/// Spreads the rolls of partitions that began together (Apache `LogConfig.randomSegmentJitter`).
+[[nodiscard]] std::int64_t jitter(const LogConfig& config, const std::string& directory,
+                                  base::Offset base) {
+    const auto most = std::min(config.segment_jitter_ms, config.segment_ms);
+    if (most <= 0) return 0;
+    const auto mixed = std::hash<std::string>{}(directory) + static_cast<std::size_t>(base.value());
+    return static_cast<std::int64_t>(mixed % static_cast<std::size_t>(most));
+}
+
+}  // namespace
+
+PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
+    : options_(std::move(options)),
+      paths_{options_.directory},
+      volume_(options_.log_dir->volume()),
+      next_offset_(opened.end),
+      plan_(std::move(opened.plan)),
+      producers_(std::move(opened.producers)),
+      begun_(opened.epoch_log.has_value()),
+      active_(std::move(opened.active)),
+      written_(plan_.facts()),
+      synced_(plan_.facts()),
+      last_sync_(options_.log_dir->clock().now()),
+      epoch_log_(std::move(opened.epoch_log)),
+      manifest_(std::move(opened.manifest)),
+      config_(std::make_shared<const LogConfig>(options_.config)),
+      view_(std::move(opened.view)),
+      epochs_(manifest_.epochs),
+      written_epoch_(opened.written_epoch) {
+    active_log_ = std::move(opened.active_log);
+}
+
+PartitionLog::~PartitionLog() = default;
+
+Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions options) {
+    KAAS_TRY_ASSIGN(opened, recover(options));
+    std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
+    if (log->begun_) {
+        // The picture is written; a line must vouch for it before the next taker need not write
+        // another.
+        base::MutexLock lock(log->mutex_);
+        log->unrecorded_ = log->reminder_set_ = true;
+        log->options_.log_dir->remind(log);
+    }
+    return log;
+}
+
+// ---- appending
+// --------------------------------------------------------------------------------------
+
+Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const {
+    const auto own = options_.epoch.value();
+    if (current_leader_epoch == -1 || current_leader_epoch == own) return {};
+    return fail(current_leader_epoch < own ? ErrorCode::kWrongEpoch : ErrorCode::kUnknownEpoch,
+                fmt::format("{}: leader epoch {}, asked with {}", options_.directory, own,
+                            current_leader_epoch));
+}
+
+Result<void> PartitionLog::check_open() const {
+    if (ended_) return std::unexpected(*ended_);
+    if (draining_) return fail(ErrorCode::kClosed, options_.directory + " is being released");
+    return {};
+}
+
+Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
+    auto& log_dir = *options_.log_dir;
+    const auto now_ms = log_dir.clock().wall_ms();
+    const auto limits = config();
+    KAAS_TRY_ASSIGN(
+        batch, check_produced(request.records, *limits, now_ms, log_dir.produce_site(), faults));
+    Appended appended{.log_start = view().log_start};
+    if (limits->timestamp_type == wire::TimestampType::kLogAppendTime)
+        appended.log_append_time_ms = now_ms;
+
+    base::MutexLock lock(mutex_);
+    KAAS_TRY(check_open());
+    KAAS_TRY(check_epoch(request.current_leader_epoch));
+    if (batch.header.has_producer_id()) {
+        KAAS_TRY_ASSIGN(repeated, producers_.classify(batch.header));
+        if (repeated) {
+            // Its ticket goes through a cycle behind the original's, so it is never answered before
+            // it.
+            appended.base_offset = repeated->base_offset;
+            appended.log_append_time_ms = repeated->timestamp_ms;
+            add_ticket(request, appended);
+            ask_for_cycle();
+            return appended.base_offset;
+        }
+    }
+    appended.base_offset = next_offset_;
+    const auto facts = facts_of(batch, next_offset_);
+    if (facts.last_offset < facts.base_offset) {
+        return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
+    }
+    Piece piece{.frame = std::move(request.frame),
+                .bytes = batch.bytes,
+                .base_offset = next_offset_,
+                .records = batch.header.count};
+    if (plan_.must_roll_before(facts, now_ms, *limits))
+        piece.roll_before = plan_roll(now_ms, *limits);
+    piece.placement = plan_.add(facts, *limits);
+    const auto bytes = request.records.first(batch.bytes.size());
+    wire::set_base_offset(bytes, next_offset_.value());
+    wire::set_partition_leader_epoch(bytes, options_.epoch.value());
+    if (batch.header.has_producer_id()) {
+        auto placed = batch.header;
+        placed.base_offset = next_offset_.value();
+        producers_.record(placed);
+    }
+    next_offset_ = facts.last_offset + 1;
+    pending_.push_back(std::move(piece));
+    add_ticket(request, appended);
+    ask_for_cycle();
+    return appended.base_offset;
+}
+
+std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
+                                                            const LogConfig& config) {
+    auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.rows());
+    plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
+                        jitter(config, options_.directory, next_offset_));
+    return roll;
+}
+
+void PartitionLog::add_ticket(Append& request, const Appended& appended) {
+    if (request.acks == Acks::kNone) return;
+    KAAS_ASSERT(request.home != nullptr);
+    pending_tickets_.push_back({request.acks, appended, request.home, std::move(request.done)});
+}
+
+void PartitionLog::ask_for_cycle() {
+    if (std::exchange(asked_for_cycle_, true)) return;
+    options_.log_dir->enqueue(shared_from_this());
+}
+
+// ---- the commit cycle
+// -------------------------------------------------------------------------------
+
+CommitMember::Pace PartitionLog::take() {
+    base::MutexLock lock(mutex_);
+    asked_for_cycle_ = false;
+    in_cycle_ = true;
+    cycle_error_.reset();
+    checkpoint_.reset();
+    if (ended_) return Pace::kQuick;
+    pieces_ = std::exchange(pending_, {});
+    cycle_tickets_ = std::exchange(pending_tickets_, {});
+    awaits_write_ = std::ranges::any_of(cycle_tickets_,
+                                        [](const Ticket& t) { return t.acks == Acks::kLeader; });
+    if (checkpoint_wanted_ && !checkpoint_running_) {
+        checkpoint_wanted_ = false;
+        checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.rows()};
+    }
+    const bool makes_files = !pieces_.empty() && !begun_;
+    const bool rolls =
+        std::ranges::any_of(pieces_, [](const Piece& p) { return p.roll_before != nullptr; });
+    return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
+}
+
+void PartitionLog::write() {
+    if (auto written = write_pieces(); !written) cycle_error_ = std::move(written).error();
+}
+
+Result<void> PartitionLog::write_pieces() {
+    if (pieces_.empty()) return {};
+    if (!begun_) KAAS_TRY(begin_epoch());
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        if (pieces_[i].roll_before == nullptr) continue;
+        KAAS_TRY(write_run(from, i));
+        KAAS_TRY(roll(*pieces_[i].roll_before));
+        from = i;
+    }
+    return write_run(from, pieces_.size());
+}
+
+Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
+    if (from == to) return {};
+    std::vector<base::ByteView> views;
+    views.reserve(to - from);
+    for (auto i = from; i < to; ++i) views.push_back(pieces_[i].bytes);
+    KAAS_ASSERT(pieces_[from].placement.position == written_.bytes);
+    KAAS_TRY(active_log_->write_at(written_.bytes, views));
+    for (auto i = from; i < to; ++i) {
+        auto& piece = pieces_[i];
+        piece.frame = {};
+        written_ = piece.placement.after;
+        unsynced_records_ += piece.records;
+        if (piece.placement.offset_entry) active_->offsets().append(*piece.placement.offset_entry);
+        if (piece.placement.time_entry) active_->times().append(*piece.placement.time_entry);
+    }
+    return {};
+}
+
+File* PartitionLog::to_sync() {
+    if (cycle_error_ || unsynced_records_ == 0) return nullptr;
+    const auto limits = config();
+    // On a remote volume a write only reaches this machine's cache: each cycle pushes its bytes
+    // out.
+    const bool due =
+        unsynced_records_ >= limits->flush_messages || !volume_.is_local() ||
+        options_.log_dir->clock().now() - last_sync_ >= std::chrono::milliseconds(limits->flush_ms);
+    return due ? active_log_.get() : nullptr;
+}
+
+void PartitionLog::synced(const Result<void>& outcome) {
+    if (!outcome) {
+        cycle_error_ = outcome.error();
+        return;
+    }
+    synced_ = written_;
+    unsynced_records_ = 0;
+    last_sync_ = options_.log_dir->clock().now();
+}
+
+void PartitionLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups) {
+    if (!ticket.done) return;
+    Result<Appended> answer = ticket.appended;
+    if (!outcome) answer = std::unexpected(outcome.error());
+    wakeups.add(ticket.home, [done = std::move(ticket.done), answer = std::move(answer)]() mutable {
+        done(std::move(answer));
+    });
+}
+
+void PartitionLog::answer_written(const Result<void>& check, Wakeups& wakeups) {
+    awaits_write_ = false;
+    if (!check || cycle_error_) return;  // `settle` answers everybody
+    base::MutexLock lock(mutex_);
+    if (ended_) return;
+    for (auto& ticket : cycle_tickets_) {
+        if (ticket.acks == Acks::kLeader) answer(std::exchange(ticket, {}), check, wakeups);
+    }
+}
+
+void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
+    bool checkpoint = false;
+    {
+        base::MutexLock lock(mutex_);
+        in_cycle_ = false;
+        if (!ended_ && (cycle_error_ || !check)) {
+            end(cycle_error_ ? *cycle_error_ : check.error(), wakeups);
+        } else if (!ended_) {
+            std::uint64_t bytes = 0;
+            for (const auto& piece : pieces_) bytes += piece.bytes.size();
+            if (bytes > 0) publish(wakeups);
+            for (auto& ticket : std::exchange(cycle_tickets_, {}))
+                answer(std::move(ticket), check, wakeups);
+            checkpoint = consider_checkpoint(bytes);
+        }
+        pieces_.clear();
+        idle_.notify_all();
+    }
+    if (!checkpoint) return;
+    options_.log_dir->io_pool().post([self = shared_from_this(), segment = active_, facts = synced_,
+                                      record = std::exchange(checkpoint_, {})] {
+        self->write_checkpoint(*segment, facts, *record);
+    });
+}
+
+void PartitionLog::publish(Wakeups& wakeups) {
+    const auto unstable = producers_.first_unstable(written_.end);
+    base::MutexLock lock(view_mutex_);
+    if (!newly_sealed_.empty()) {
+        auto sealed = std::make_shared<std::vector<SegmentSpan>>(*view_.sealed);
+        std::ranges::move(std::exchange(newly_sealed_, {}), std::back_inserter(*sealed));
+        view_.sealed = std::move(sealed);
+    }
+    view_.last = {active_, written_};
+    view_.high_watermark = written_.end;
+    view_.last_stable_offset = std::min(unstable.value_or(written_.end), written_.end);
+    written_epoch_ = options_.epoch;
+    const auto forgotten = pieces_.size() - std::min(pieces_.size(), PlaceMemory::kPlaces);
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        const auto& piece = pieces_[i];
+        durable_bytes_ += piece.bytes.size();
+        if (i < forgotten) continue;
+        places_.remember(piece.base_offset, piece.placement.after.base, piece.placement.position);
+    }
+    wake_watchers(wakeups);
+}
+
+void PartitionLog::end(const Error& why, Wakeups& wakeups) {
+    ended_ = why;
+    pending_.clear();
+    const Result<void> failed = std::unexpected(why);
+    for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
+        for (auto& ticket : std::exchange(*tickets, {})) answer(std::move(ticket), failed, wakeups);
+    }
+    {
+        base::MutexLock lock(view_mutex_);
+        failure_ = why;
+        for (auto& watcher : std::exchange(watchers_, {})) {
+            wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
+        }
+    }
+    idle_.notify_all();
+    if (why.code == ErrorCode::kClosed || !options_.on_failure) return;
+    wakeups.add(options_.control,
+                [self = shared_from_this(), why] { self->options_.on_failure(why); });
+}
+
+// ---- files of this epoch
+// ----------------------------------------------------------------------------
+
+Result<void> PartitionLog::begin_epoch() {
+    base::MutexLock lock(manifest_mutex_);
+    const auto directory = paths_.epoch_directory(options_.epoch);
+    if (!written_epoch()) KAAS_TRY(make_partition_directories(volume_, options_.directory));
+    KAAS_TRY(volume_.make_directory(directory));
+    auto segment =
+        std::make_shared<Segment>(paths_, options_.epoch, written_.base, IndexOrigin::kNew);
+    KAAS_TRY(segment->create(volume_));
+    KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
+    // The picture is the commit point: what it names is durable before it.
+    KAAS_TRY(volume_.sync_directory(directory));
+    manifest_.active = written_;
+    KAAS_TRY_ASSIGN(epoch_log,
+                    EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
+                                     options_.epoch.value(), manifest_.picture(),
+                                     {.directory = EpochLogOptions::Directory::kMade}));
+    epoch_log_ = std::move(epoch_log);
+    active_ = std::move(segment);
+    active_log_ = std::move(log);
+    begun_ = true;
+    return {};
+}
+
+Result<void> PartitionLog::roll(const Roll& roll) {
+    if (roll.last_time_entry) active_->times().append(*roll.last_time_entry);
+    KAAS_TRY(active_log_->sync());
+    KAAS_TRY(active_->offsets().flush(volume_));
+    KAAS_TRY(active_->times().flush(volume_));
+    KAAS_TRY_ASSIGN(producers, keep_producers(written_.end, roll.producers, 0));
+    auto segment =
+        std::make_shared<Segment>(paths_, options_.epoch, written_.end, IndexOrigin::kNew);
+    KAAS_TRY(segment->create(volume_));
+    KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
+    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+    {
+        base::MutexLock lock(manifest_mutex_);
+        KAAS_TRY(epoch_log_->append(Manifest::roll_line(written_, producers)));
+        KAAS_TRY(epoch_log_->sync());
+        manifest_.roll(written_);
+        manifest_.producers = std::move(producers);
+    }
+    active_->offsets().drop_memory();
+    active_->times().drop_memory();
+    newly_sealed_.push_back({std::move(active_), written_});
+    active_ = std::move(segment);
+    active_log_ = std::move(log);
+    written_ = {.epoch = options_.epoch, .base = written_.end, .end = written_.end};
+    synced_ = written_;
+    unsynced_records_ = 0;
+    return {};
+}
+
+Result<ProducerRecord> PartitionLog::keep_producers(base::Offset at, std::vector<SnapshotRow> rows,
+                                                    std::size_t most_in_line) {
+    ProducerRecord record{.at = at};
+    if (rows.size() > most_in_line) {
+        auto file = volume_.create(paths_.file(options_.epoch, at, ".snapshot"));
+        if (file) {
+            const auto bytes = encode_snapshot(rows);
+            const base::ByteView piece(bytes);
+            KAAS_TRY((*file)->write_at(0, {&piece, 1}));
+            KAAS_TRY((*file)->sync());
+            record.file_epoch = options_.epoch;
+            return record;
+        }
+        // A checkpoint at the very offset of a roll: the line holds what the name is taken for.
+        if (file.error().code != ErrorCode::kExists)
+            return std::unexpected(std::move(file).error());
+    }
+    record.list = std::move(rows);
+    return record;
+}
+
+// ---- checkpoints
+// ------------------------------------------------------------------------------------
+
+void PartitionLog::checkpoint_due() {
+    base::MutexLock lock(mutex_);
+    reminder_set_ = false;
+    if (ended_ || !unrecorded_) return;
+    checkpoint_wanted_ = true;
+    ask_for_cycle();
+}
+
+bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
+    if (bytes > 0) {
+        unrecorded_ = true;
+        unrecorded_bytes_ += bytes;
+    }
+    if (checkpoint_ && begun_ && synced_.end == checkpoint_->at) {
+        unrecorded_ = false;
+        unrecorded_bytes_ = 0;
+        checkpoint_running_ = true;
+        return true;
+    }
+    if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
+        checkpoint_wanted_ = true;
+    if (unrecorded_ && !std::exchange(reminder_set_, true))
+        options_.log_dir->remind(shared_from_this());
+    return false;
+}
+
+void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
+                                    const Checkpoint& checkpoint) {
+    if (const auto recorded = record_checkpoint(segment, facts, checkpoint); !recorded) {
+        // Nothing depends on it: the next recovery only has more to read.
+        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory,
+                        checkpoint.at, recorded.error().context);
+    }
+    base::MutexLock lock(mutex_);
+    checkpoint_running_ = false;
+    idle_.notify_all();
+}
+
+Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
+                                             const Checkpoint& checkpoint) {
+    KAAS_TRY(segment.offsets().flush(volume_));
+    KAAS_TRY(segment.times().flush(volume_));
+    base::MutexLock lock(manifest_mutex_);
+    if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
+    KAAS_TRY_ASSIGN(producers,
+                    keep_producers(checkpoint.at, checkpoint.producers, kProducersInLine));
+    const bool as_file = producers.file_epoch.has_value();
+    if (as_file) KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+    KAAS_TRY(epoch_log_->append_synced(Manifest::synced_facts(facts, producers)));
+    if (as_file) KAAS_TRY(epoch_log_->sync());
+    manifest_.active = facts;
+    manifest_.producers = std::move(producers);
+    if (epoch_log_->wants_roll()) {
+        KAAS_TRY(epoch_log_->roll(manifest_.picture()));
+        KAAS_TRY(epoch_log_->remove_superseded(options_.log_dir->session()));
+    }
+    auto made = as_file ? std::optional(paths_.file(options_.epoch, checkpoint.at, ".snapshot"))
+                        : std::nullopt;
+    if (const auto old = std::exchange(checkpoint_file_, std::move(made)); old && as_file) {
+        KAAS_TRY(options_.log_dir->session().confirm());
+        KAAS_TRY(volume_.unlink(*old));
+    }
+    return {};
+}
+
+// ---- the end
+// ----------------------------------------------------------------------------------------
+
+Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
+    Wakeups wakeups;
+    bool finished = false;
+    {
+        base::MutexLock lock(mutex_);
+        draining_ = true;
+        const auto deadline = options_.log_dir->clock().now() + patience;
+        const auto busy = [&]() KAAS_REQUIRES(mutex_) {
+            return in_cycle_ || asked_for_cycle_ || checkpoint_running_;
+        };
+        while (!ended_ && busy()) {
+            const auto left = deadline - options_.log_dir->clock().now();
+            if (left.count() <= 0 || !idle_.wait_for(mutex_, left)) break;
+        }
+        finished = !ended_ && !busy();
+        if (!ended_) end(Error{ErrorCode::kClosed, options_.directory + " was released"}, wakeups);
+    }
+    wakeups.post();
+    if (!finished)
+        return fail(ErrorCode::kStalled, options_.directory + ": released without its last line");
+    return finish();
+}
+
+Result<void> PartitionLog::finish() {
+    if (!begun_) return {};
+    if (unsynced_records_ > 0) {
+        KAAS_TRY(active_log_->sync());
+        synced_ = written_;
+        unsynced_records_ = 0;
+    }
+    std::vector<SnapshotRow> rows;
+    {
+        base::MutexLock lock(mutex_);
+        if (const auto last = plan_.time_entry(); last) active_->times().append(*last);
+        rows = producers_.rows();
+    }
+    KAAS_TRY(active_->offsets().flush(volume_));
+    KAAS_TRY(active_->times().flush(volume_));
+    KAAS_TRY_ASSIGN(producers, keep_producers(synced_.end, std::move(rows), 0));
+    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+    base::MutexLock lock(manifest_mutex_);
+    return epoch_log_->release(Manifest::synced_facts(synced_, producers));
+}
+
+void PartitionLog::abandon(ErrorCode why) {
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        if (ended_) return;
+        end(Error{why, options_.directory + " was abandoned"}, wakeups);
+    }
+    wakeups.post();
+}
+
+void PartitionLog::fail_stalled() {
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        const Result<void> stalled =
+            fail(ErrorCode::kStalled, options_.directory + ": the volume does not answer");
+        for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
+            for (auto& ticket : std::exchange(*tickets, {}))
+                answer(std::move(ticket), stalled, wakeups);
+        }
+    }
+    wakeups.post();
+}
+
+}  // namespace kaas::storage

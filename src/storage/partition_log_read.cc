@@ -1,0 +1,189 @@
+#include "storage/partition_log.h"
+#include "storage/time_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+// What readers call. Nothing here touches the append mutex: readers live on the view.
+
+namespace kaas::storage {
+
+LogView PartitionLog::view() const {
+    base::MutexLock lock(view_mutex_);
+    return view_;
+}
+
+std::optional<base::LeaderEpoch> PartitionLog::written_epoch() const {
+    base::MutexLock lock(view_mutex_);
+    return written_epoch_;
+}
+
+std::optional<Error> PartitionLog::failure() const {
+    base::MutexLock lock(view_mutex_);
+    return failure_;
+}
+
+void PartitionLog::set_config(const LogConfig& config) {
+    auto fresh = std::make_shared<const LogConfig>(config);
+    base::MutexLock lock(view_mutex_);
+    config_ = std::move(fresh);
+}
+
+std::shared_ptr<const LogConfig> PartitionLog::config() const {
+    base::MutexLock lock(view_mutex_);
+    return config_;
+}
+
+std::uint64_t PartitionLog::durable_bytes() const {
+    base::MutexLock lock(view_mutex_);
+    return durable_bytes_;
+}
+
+Patience PartitionLog::allowed(Patience patience) const {
+    return patience == Patience::kNever && !volume_.is_local() ? Patience::kMemoryOnly : patience;
+}
+
+Result<LogView> PartitionLog::open_view() const {
+    base::MutexLock lock(view_mutex_);
+    if (failure_) return std::unexpected(*failure_);
+    return view_;
+}
+
+Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
+    KAAS_TRY_ASSIGN(seen, open_view());
+    KAAS_TRY(check_epoch(read.current_leader_epoch));
+    if (read.from < seen.log_start || read.from > seen.high_watermark) {
+        // Clients act on this answer (they reset their position), so it is an effect: check first.
+        if (patience != Patience::kMayBlock)
+            return fail(ErrorCode::kWouldBlock, options_.directory);
+        KAAS_TRY(options_.log_dir->session().confirm());
+        return fail(ErrorCode::kOffsetOutOfRange,
+                    fmt::format("{}: offset {}, the log is [{}, {})", options_.directory, read.from,
+                                seen.log_start, seen.high_watermark));
+    }
+    ReadResult result{.high_watermark = seen.high_watermark,
+                      .last_stable_offset = seen.last_stable_offset,
+                      .log_start = seen.log_start};
+    KAAS_TRY_ASSIGN(records, slice(seen, read, allowed(patience)));
+    result.records = std::move(records);
+    return result;
+}
+
+Result<FileSlice> PartitionLog::slice(const LogView& view, const Read& read, Patience patience) {
+    const auto limit =
+        read.isolation == Isolation::kReadCommitted ? view.last_stable_offset : view.high_watermark;
+    if (read.from >= limit) return FileSlice{};
+    for (const auto* span = view.span_of(read.from); span != nullptr; span = view.next(*span)) {
+        auto bound = *span;
+        if (limit < bound.facts.end) {
+            KAAS_TRY_ASSIGN(bytes, start_of(*span, limit, patience));
+            bound.facts.bytes = bytes;
+        }
+        KAAS_TRY_ASSIGN(start, start_of(bound, read.from, patience));
+        if (start >= bound.facts.bytes) continue;  // a compacted segment may end in a hole
+        KAAS_TRY_ASSIGN(end, cut_after_whole_batch(volume_, bound, start, read.max_bytes,
+                                                   read.at_least_one_batch, patience));
+        if (end == start) return FileSlice{};
+        KAAS_TRY_ASSIGN(file, bound.segment->log(volume_, patience));
+        if (end < bound.facts.bytes) remember_next(bound, *file, end, patience);
+        return FileSlice{.file = std::move(file), .offset = start, .length = end - start};
+    }
+    return FileSlice{};
+}
+
+Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
+                                             Patience patience) {
+    if (offset <= span.facts.base) return std::uint64_t{0};
+    {
+        base::MutexLock lock(view_mutex_);
+        if (const auto known = places_.find(offset, span.facts.base); known) return *known;
+    }
+    KAAS_TRY_ASSIGN(place, locate(volume_, span, offset, patience));
+    return place ? place->position : span.facts.bytes;
+}
+
+void PartitionLog::remember_next(const SegmentSpan& span, File& file, std::uint64_t position,
+                                 Patience patience) {
+    std::byte offset[sizeof(std::int64_t)];
+    if (!read_exactly(file, position, offset, patience)) return;
+    base::MutexLock lock(view_mutex_);
+    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.base, position);
+}
+
+// ---- waiting
+// ----------------------------------------------------------------------------------------
+
+WatchId PartitionLog::watch(Watch watch) {
+    base::Executor* ready = nullptr;
+    base::Executor::Work wake;
+    WatchId id = 0;
+    {
+        base::MutexLock lock(view_mutex_);
+        id = next_watch_++;
+        if (failure_ || (view_.high_watermark > watch.beyond && watch.min_bytes <= 1)) {
+            ready = watch.home;
+            wake = std::move(watch.wake);
+        } else {
+            const auto until = durable_bytes_ + watch.min_bytes;
+            watchers_.push_back({id, std::move(watch), until});
+        }
+    }
+    if (ready != nullptr) ready->post(std::move(wake));
+    return id;
+}
+
+void PartitionLog::unwatch(WatchId id) {
+    base::MutexLock lock(view_mutex_);
+    std::erase_if(watchers_, [&](const Watcher& watcher) { return watcher.id == id; });
+}
+
+void PartitionLog::wake_watchers(Wakeups& wakeups) {
+    std::erase_if(watchers_, [&](Watcher& watcher) KAAS_REQUIRES(view_mutex_) {
+        if (view_.high_watermark <= watcher.watch.beyond || durable_bytes_ < watcher.until_bytes)
+            return false;
+        wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
+        return true;
+    });
+}
+
+// ---- positions
+// --------------------------------------------------------------------------------------
+
+OffsetAndTimestamp PartitionLog::earliest() const {
+    base::MutexLock lock(view_mutex_);
+    return {.offset = view_.log_start,
+            .leader_epoch = epochs_.at(view_.log_start).value_or(base::kNoLeaderEpoch)};
+}
+
+OffsetAndTimestamp PartitionLog::latest(Isolation isolation) const {
+    base::MutexLock lock(view_mutex_);
+    return {.offset = isolation == Isolation::kReadCommitted ? view_.last_stable_offset
+                                                             : view_.high_watermark,
+            .leader_epoch = epochs_.latest().value_or(base::kNoLeaderEpoch)};
+}
+
+Result<LeaderEpochs::End> PartitionLog::end_of_epoch(base::LeaderEpoch epoch,
+                                                     std::int32_t current_leader_epoch) const {
+    KAAS_TRY(check_epoch(current_leader_epoch));
+    base::MutexLock lock(view_mutex_);
+    if (failure_) return std::unexpected(*failure_);
+    return epochs_.end_of(epoch, view_.high_watermark);
+}
+
+Result<std::optional<OffsetAndTimestamp>> PartitionLog::first_at_or_after(std::int64_t timestamp_ms,
+                                                                          Isolation isolation) {
+    KAAS_TRY_ASSIGN(seen, open_view());
+    const auto limit =
+        isolation == Isolation::kReadCommitted ? seen.last_stable_offset : seen.high_watermark;
+    return first_record_at_or_after(volume_, seen, timestamp_ms, limit,
+                                    options_.log_dir->time_site());
+}
+
+Result<std::optional<OffsetAndTimestamp>> PartitionLog::of_max_timestamp() {
+    KAAS_TRY_ASSIGN(seen, open_view());
+    return record_of_max_timestamp(volume_, seen, options_.log_dir->time_site());
+}
+
+}  // namespace kaas::storage

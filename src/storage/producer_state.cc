@@ -1,0 +1,218 @@
+#include "storage/producer_state.h"
+
+#include "base/crc32c.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace kaas::storage {
+namespace {
+
+constexpr std::int32_t kLastSequence = std::numeric_limits<std::int32_t>::max();
+
+/// The snapshot file: version, checksum of what follows it, entries (Apache
+/// `ProducerSnapshot.json`).
+constexpr std::int16_t kSnapshotVersion = 1;
+constexpr std::size_t kSnapshotCrcAt = 2;
+constexpr std::size_t kSnapshotEntriesAt = 6;
+constexpr std::size_t kSnapshotEntryBytes = 8 + 2 + 4 + 8 + 4 + 8 + 4 + 8;
+
+/// Widths of a row's numbers in the file.
+constexpr std::array<std::size_t, 8> kRowBytes = {8, 2, 4, 8, 4, 8, 4, 8};
+
+std::byte* put_number(std::byte* to, std::size_t bytes, std::int64_t value) {
+    switch (bytes) {
+        case 2: base::store_be(to, static_cast<std::int16_t>(value)); break;
+        case 4: base::store_be(to, static_cast<std::int32_t>(value)); break;
+        default: base::store_be(to, value);
+    }
+    return to + bytes;
+}
+
+[[nodiscard]] std::int64_t take_number(const std::byte*& from, std::size_t bytes) {
+    const auto* at = std::exchange(from, from + bytes);
+    switch (bytes) {
+        case 2: return base::load_be<std::int16_t>(at);
+        case 4: return base::load_be<std::int32_t>(at);
+        default: return base::load_be<std::int64_t>(at);
+    }
+}
+
+[[nodiscard]] bool follows(std::int32_t last, std::int32_t next) {
+    return std::int64_t{next} == std::int64_t{last} + 1 || (next == 0 && last == kLastSequence);
+}
+
+}  // namespace
+
+std::int32_t ProducedBatch::first_sequence() const {
+    constexpr auto kRange = std::int64_t{kLastSequence} + 1;
+    const auto first = std::int64_t{last_sequence} - offset_delta;
+    return static_cast<std::int32_t>(first < 0 ? first + kRange : first);
+}
+
+void ProducerEntry::set_epoch(base::ProducerEpoch next) {
+    if (next == epoch) return;
+    epoch = next;
+    count_ = 0;
+}
+
+void ProducerEntry::add(const ProducedBatch& batch) {
+    if (count_ == kRemembered) {
+        std::move(batches_.begin() + 1, batches_.end(), batches_.begin());
+        --count_;
+    }
+    batches_[count_++] = batch;
+}
+
+const ProducerEntry* ProducerState::find(base::ProducerId producer) const {
+    const auto found = producers_.find(producer);
+    return found == producers_.end() ? nullptr : &found->second;
+}
+
+Result<std::optional<ProducerState::Duplicate>> ProducerState::classify(
+    const wire::BatchHeader& batch) const {
+    const auto* known = find(base::ProducerId{batch.producer_id});
+    const auto known_epoch = known == nullptr ? base::kNoProducerEpoch : known->epoch;
+    const base::ProducerEpoch epoch{batch.producer_epoch};
+    if (known != nullptr && epoch == known_epoch) {
+        for (const auto& earlier : known->batches()) {
+            if (earlier.first_sequence() == batch.base_sequence &&
+                earlier.last_sequence == batch.last_sequence()) {
+                return Duplicate{earlier.first_offset(), earlier.last_offset, earlier.timestamp_ms};
+            }
+        }
+    }
+    const auto refuse = [&](ErrorCode code) {
+        return fail(code,
+                    fmt::format("producer {} epoch {}: sequence {}, known are epoch {} up to {}",
+                                batch.producer_id, epoch, batch.base_sequence, known_epoch,
+                                known == nullptr ? -1 : known->last_sequence()));
+    };
+    if (epoch < known_epoch) return refuse(ErrorCode::kInvalidProducerEpoch);
+    if (known_epoch == base::kNoProducerEpoch) return std::nullopt;  // any first sequence is taken
+    const bool in_order = epoch == known_epoch
+                              ? follows(known->last_sequence(), batch.base_sequence)
+                              : batch.base_sequence == 0;
+    if (!in_order) return refuse(ErrorCode::kOutOfOrderSequence);
+    return std::nullopt;
+}
+
+void ProducerState::record(const wire::BatchHeader& batch) {
+    const base::ProducerId id{batch.producer_id};
+    auto& entry = producers_[id];
+    entry.set_epoch(base::ProducerEpoch{batch.producer_epoch});
+    entry.add({.last_sequence = batch.last_sequence(),
+               .offset_delta = batch.last_offset_delta,
+               .last_offset = base::Offset{batch.last_offset()},
+               .timestamp_ms = batch.max_timestamp});
+    entry.last_timestamp_ms = batch.max_timestamp;
+    if (batch.transactional() && !entry.transaction_start) {
+        entry.transaction_start = base::Offset{batch.base_offset};
+        ongoing_.emplace(*entry.transaction_start, id);
+    }
+}
+
+std::optional<CompletedTransaction> ProducerState::end_transaction(
+    base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
+    base::Offset marker_offset, std::int64_t timestamp_ms, bool abort) {
+    auto& entry = producers_[producer];
+    entry.set_epoch(epoch);
+    entry.coordinator_epoch = coordinator_epoch;
+    entry.last_timestamp_ms = timestamp_ms;
+    if (!entry.transaction_start) return std::nullopt;
+    const CompletedTransaction completed{producer, *entry.transaction_start, marker_offset, abort};
+    entry.transaction_start.reset();
+    ongoing_.erase(completed.first_offset);
+    ending_.emplace(completed.first_offset, marker_offset);
+    return completed;
+}
+
+std::optional<base::Offset> ProducerState::first_unstable(base::Offset high_watermark) {
+    std::erase_if(ending_, [&](const auto& ended) { return ended.second < high_watermark; });
+    std::optional<base::Offset> first;
+    if (!ongoing_.empty()) first = ongoing_.begin()->first;
+    if (!ending_.empty() && (!first || ending_.begin()->first < *first))
+        first = ending_.begin()->first;
+    return first;
+}
+
+void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
+    std::erase_if(producers_, [&](const auto& known) {
+        const auto& entry = known.second;
+        return !entry.transaction_start && now_ms - entry.last_timestamp_ms >= silence_ms;
+    });
+}
+
+std::vector<SnapshotRow> ProducerState::rows() const {
+    std::vector<SnapshotRow> rows;
+    rows.reserve(producers_.size());
+    for (const auto& [id, entry] : producers_) {
+        const auto last = entry.batches().empty() ? ProducedBatch{} : entry.batches().back();
+        rows.push_back({id.value(), entry.epoch.value(), last.last_sequence,
+                        last.last_offset.value(), last.offset_delta, entry.last_timestamp_ms,
+                        entry.coordinator_epoch,
+                        entry.transaction_start.value_or(base::Offset{-1}).value()});
+    }
+    return rows;
+}
+
+void ProducerState::load(std::span<const SnapshotRow> rows) {
+    producers_.clear();
+    ongoing_.clear();
+    ending_.clear();
+    for (const auto& [id, epoch, sequence, offset, delta, timestamp, coordinator, start] : rows) {
+        auto& entry = producers_[base::ProducerId{id}];
+        entry.epoch = base::ProducerEpoch{static_cast<std::int16_t>(epoch)};
+        entry.last_timestamp_ms = timestamp;
+        entry.coordinator_epoch = static_cast<std::int32_t>(coordinator);
+        if (offset >= 0) {
+            entry.add({.last_sequence = static_cast<std::int32_t>(sequence),
+                       .offset_delta = static_cast<std::int32_t>(delta),
+                       .last_offset = base::Offset{offset},
+                       .timestamp_ms = timestamp});
+        }
+        if (start >= 0) {
+            entry.transaction_start = base::Offset{start};
+            ongoing_.emplace(base::Offset{start}, base::ProducerId{id});
+        }
+    }
+}
+
+std::vector<std::byte> encode_snapshot(std::span<const SnapshotRow> rows) {
+    std::vector<std::byte> bytes(kSnapshotEntriesAt + 4 + rows.size() * kSnapshotEntryBytes);
+    auto* to = put_number(bytes.data(), 2, kSnapshotVersion);
+    to = put_number(to + 4, 4, static_cast<std::int64_t>(rows.size()));
+    for (const auto& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) to = put_number(to, kRowBytes[i], row[i]);
+    }
+    base::store_be(bytes.data() + kSnapshotCrcAt,
+                   base::crc32c(base::ByteView(bytes).subspan(kSnapshotEntriesAt)));
+    return bytes;
+}
+
+Result<std::vector<SnapshotRow>> decode_snapshot(base::ByteView snapshot) {
+    const auto corrupt = [](std::string why) {
+        return fail(ErrorCode::kCorrupt, "producer snapshot: " + std::move(why));
+    };
+    if (snapshot.size() < kSnapshotEntriesAt + 4) return corrupt("too short");
+    const auto version = base::load_be<std::int16_t>(snapshot.data());
+    if (version != kSnapshotVersion) return corrupt(fmt::format("version {}", version));
+    const auto stored = base::load_be<std::uint32_t>(snapshot.data() + kSnapshotCrcAt);
+    if (stored != base::crc32c(snapshot.subspan(kSnapshotEntriesAt))) return corrupt("checksum");
+    const auto count = base::load_be<std::int32_t>(snapshot.data() + kSnapshotEntriesAt);
+    const auto entries = snapshot.subspan(kSnapshotEntriesAt + 4);
+    if (count < 0 || entries.size() != static_cast<std::size_t>(count) * kSnapshotEntryBytes) {
+        return corrupt(fmt::format("{} entries in {} bytes", count, entries.size()));
+    }
+    std::vector<SnapshotRow> rows(static_cast<std::size_t>(count));
+    const auto* from = entries.data();
+    for (auto& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) row[i] = take_number(from, kRowBytes[i]);
+    }
+    return rows;
+}
+
+}  // namespace kaas::storage

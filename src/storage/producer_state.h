@@ -1,0 +1,120 @@
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "storage/error.h"
+#include "wire/record_batch.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kaas::storage {
+
+/// One batch that a producer wrote, as far as telling duplicates needs it.
+struct ProducedBatch {
+    std::int32_t last_sequence = -1;
+    std::int32_t offset_delta = 0;
+    base::Offset last_offset{-1};
+    std::int64_t timestamp_ms = -1;
+
+    [[nodiscard]] std::int32_t first_sequence() const;
+    [[nodiscard]] base::Offset first_offset() const { return last_offset - offset_delta; }
+};
+
+/// What is known of one producer (Apache `ProducerStateEntry`): its epoch and the last five
+/// batches.
+struct ProducerEntry {
+    static constexpr std::size_t kRemembered = 5;
+
+    base::ProducerEpoch epoch = base::kNoProducerEpoch;
+    std::int32_t coordinator_epoch = -1;
+    std::int64_t last_timestamp_ms = -1;
+    std::optional<base::Offset> transaction_start;
+
+    [[nodiscard]] std::span<const ProducedBatch> batches() const {
+        return {batches_.data(), count_};
+    }
+    [[nodiscard]] std::int32_t last_sequence() const {
+        return count_ == 0 ? -1 : batches_[count_ - 1].last_sequence;
+    }
+    void set_epoch(base::ProducerEpoch next);
+    void add(const ProducedBatch& batch);
+
+private:
+    std::array<ProducedBatch, kRemembered> batches_{};  ///< oldest first
+    std::size_t count_ = 0;
+};
+
+/// One producer of a snapshot as plain numbers, in the file's order: id, epoch, last sequence, last
+/// offset, offset delta, timestamp, coordinator epoch, start of its open transaction (-1: none).
+using SnapshotRow = std::array<std::int64_t, 8>;
+
+/// A `.snapshot` file of Apache's version 1 as rows and back.
+/// Errors of parsing: kCorrupt.
+[[nodiscard]] std::vector<std::byte> encode_snapshot(std::span<const SnapshotRow> rows);
+[[nodiscard]] Result<std::vector<SnapshotRow>> decode_snapshot(base::ByteView snapshot);
+
+/// Where a transaction began and ended in this partition; what a marker completed.
+struct CompletedTransaction {
+    base::ProducerId producer_id;
+    base::Offset first_offset;
+    base::Offset last_offset;  ///< of the marker
+    bool aborted = false;
+};
+
+/// The idempotent and transactional producers of one partition.
+///
+/// State follows the appended batches, in flight ones included; `PartitionLog` holds it under its
+/// append mutex. Rules and file format are Apache 4.4's (`ProducerAppendInfo`,
+/// `ProducerStateManager`).
+class ProducerState {
+public:
+    struct Duplicate {
+        base::Offset base_offset;
+        base::Offset last_offset;
+        std::int64_t timestamp_ms;
+    };
+
+    /// Judges a client's batch: nothing to say (append it), the batch that it repeats, or an error.
+    /// Errors: kInvalidProducerEpoch, kOutOfOrderSequence.
+    [[nodiscard]] Result<std::optional<Duplicate>> classify(const wire::BatchHeader& batch) const;
+
+    /// Takes in a data batch that has its offset; also what recovery replays.
+    void record(const wire::BatchHeader& batch);
+    /// Takes in the marker that ends a transaction.
+    [[nodiscard]] std::optional<CompletedTransaction> end_transaction(
+        base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
+        base::Offset marker_offset, std::int64_t timestamp_ms, bool abort);
+
+    /// The first offset that a read of committed data may not pass, given that all below
+    /// `high_watermark` is durable. Empty when there is none.
+    [[nodiscard]] std::optional<base::Offset> first_unstable(base::Offset high_watermark);
+
+    /// Forgets producers without an open transaction that were silent for `silence_ms`.
+    void expire(std::int64_t now_ms, std::int64_t silence_ms);
+
+    /// The state to keep, as it is now; and the way back, which replaces everything.
+    [[nodiscard]] std::vector<SnapshotRow> rows() const;
+    void load(std::span<const SnapshotRow> rows);
+
+    [[nodiscard]] const ProducerEntry* find(base::ProducerId producer) const;
+    [[nodiscard]] const std::unordered_map<base::ProducerId, ProducerEntry>& all() const {
+        return producers_;
+    }
+    [[nodiscard]] bool empty() const { return producers_.empty() && ongoing_.empty(); }
+
+private:
+    std::unordered_map<base::ProducerId, ProducerEntry> producers_;
+    /// Open transactions by first offset.
+    std::map<base::Offset, base::ProducerId> ongoing_;
+    /// Ended ones whose marker is not known to be durable: first offset to marker offset.
+    std::map<base::Offset, base::Offset> ending_;
+};
+
+}  // namespace kaas::storage

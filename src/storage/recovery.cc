@@ -1,0 +1,339 @@
+#include "storage/recovery.h"
+
+#include "base/log.h"
+#include "storage/batch_check.h"
+#include "storage/epoch_reader.h"
+#include "storage/partition_log.h"
+#include "wire/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+/// Recovery reads a tail in pieces of this size, larger where a batch is.
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+/// More than any snapshot needs: a million producers.
+constexpr std::size_t kSnapshotBytesMax = std::size_t{64} << 20;
+
+/// The good batches of a file from a position on, as they are read.
+class TailReader {
+public:
+    TailReader(File& file, std::uint64_t position, std::uint64_t end)
+        : file_(file), position_(position), end_(end) {}
+
+    /// The next batch; empty at the end, which is where the bytes are no good any more. Valid until
+    /// the next call.
+    [[nodiscard]] Result<std::optional<wire::BatchView>> next(base::Offset expected) {
+        if (end_ - position_ < wire::BatchHeader::kBytes) return std::nullopt;
+        KAAS_TRY(hold(wire::BatchHeader::kBytes));
+        const auto header = wire::BatchHeader::parse(held());
+        if (!header || header->size() > end_ - position_) return std::nullopt;
+        KAAS_TRY(hold(header->size()));
+        const auto batch = check_stored(held());
+        if (!batch || batch->header.base_offset != expected.value()) return std::nullopt;
+        position_ += batch->bytes.size();
+        at_ += batch->bytes.size();
+        return *batch;
+    }
+    [[nodiscard]] std::uint64_t position() const { return position_; }
+
+private:
+    [[nodiscard]] base::ByteView held() const { return base::ByteView(buffer_).subspan(at_); }
+
+    [[nodiscard]] Result<void> hold(std::size_t bytes) {
+        if (buffer_.size() - at_ >= bytes) return {};
+        const auto wanted = std::min<std::uint64_t>(std::max(bytes, kReadBytes), end_ - position_);
+        buffer_.resize(wanted);
+        at_ = 0;
+        KAAS_TRY(read_exactly(file_, position_, buffer_, Patience::kMayBlock));
+        return {};
+    }
+
+    File& file_;
+    std::uint64_t position_;
+    const std::uint64_t end_;
+    std::vector<std::byte> buffer_;
+    std::size_t at_ = 0;
+};
+
+/// What the marker of a transaction says (Apache `EndTransactionMarker`, `ControlRecordType`).
+struct Marker {
+    bool abort;
+    std::int32_t coordinator_epoch;
+};
+
+[[nodiscard]] std::optional<Marker> parse_marker(const wire::BatchView& batch,
+                                                 wire::DecodeSite& site) {
+    auto reader = wire::RecordReader::open(batch, site);
+    if (!reader) return std::nullopt;
+    wire::Record record;
+    const auto more = reader->next(record);
+    if (!more || !*more || !record.key || record.key->size() < 4) return std::nullopt;
+    if (!record.value || record.value->size() < 6) return std::nullopt;
+    const auto type = base::load_be<std::int16_t>(record.key->data() + 2);
+    if (type != 0 && type != 1) return std::nullopt;
+    return Marker{.abort = type == 0,
+                  .coordinator_epoch = base::load_be<std::int32_t>(record.value->data() + 2)};
+}
+
+class Recovery {
+public:
+    explicit Recovery(const PartitionLogOptions& options)
+        : options_(options),
+          log_dir_(*options.log_dir),
+          volume_(options.log_dir->volume()),
+          paths_{options.directory},
+          now_ms_(options.log_dir->clock().wall_ms()) {}
+
+    [[nodiscard]] Result<Opened> run() {
+        KAAS_TRY_ASSIGN(found, walk());
+        if (!found) return fresh();
+        KAAS_TRY(take_state(found->state));
+        KAAS_TRY_ASSIGN(tail, open_tail(found->state));
+        KAAS_TRY(load_producers());
+        // What was only read counts once it stands in a durable picture of our own.
+        const bool must_begin = tail > last_.bytes || !found->state.settled();
+        if (!must_begin) {
+            KAAS_TRY(log_dir_.session().confirm());
+            return lazy(base::LeaderEpoch{found->state.epoch});
+        }
+        return begin(tail);
+    }
+
+private:
+    [[nodiscard]] Result<std::optional<TakenEpoch>> walk() {
+        if (options_.earlier.empty()) return std::nullopt;
+        const EpochLogPath path{.directory = paths_.directory, .kind = "manifest"};
+        auto found = take_over(path, options_.earlier);
+        const bool written = std::ranges::any_of(options_.earlier, &EpochCandidate::written);
+        if (found || written || found.error().code != ErrorCode::kNotFound) return found;
+        // Nobody knows of a write, and there is no directory. On this machine's file systems that
+        // is the truth; elsewhere an absence may be a stale cache entry, and making the directory
+        // is the way to know.
+        if (volume_.is_local()) return std::nullopt;
+        KAAS_TRY(make_partition_directories(volume_, paths_.directory));
+        return take_over(path, options_.earlier);
+    }
+
+    [[nodiscard]] Result<void> take_state(const EpochState& state) {
+        auto manifest = Manifest::from(state);
+        if (!manifest) {
+            return fail(manifest.error().code, fmt::format("{}/{:08x}: {}", paths_.directory,
+                                                           static_cast<std::uint32_t>(state.epoch),
+                                                           manifest.error().context));
+        }
+        manifest_ = std::move(*manifest);
+        for (const auto& facts : manifest_.sealed) spans_.push_back(existing(facts));
+        if (manifest_.active) last_ = *manifest_.active;
+        recorded_end_ = manifest_.end();
+        return {};
+    }
+
+    [[nodiscard]] SegmentSpan existing(const SegmentFacts& facts) const {
+        return {std::make_shared<Segment>(paths_, facts.epoch, facts.base, IndexOrigin::kExisting),
+                facts};
+    }
+
+    /// How long the file of the last segment is; its recorded length when nothing can have come
+    /// after.
+    [[nodiscard]] Result<std::uint64_t> open_tail(const EpochState& state) {
+        if (!manifest_.active) return std::uint64_t{0};
+        if (last_.bytes > 0) spans_.push_back(existing(last_));
+        manifest_.active.reset();
+        if (last_.bytes > 0) manifest_.sealed.push_back(last_);
+        if (state.released) return last_.bytes;
+        tail_path_ = paths_.file(last_.epoch, last_.base, ".log");
+        KAAS_TRY_ASSIGN(file, volume_.open(tail_path_, OpenMode::kRead));
+        tail_ = std::move(file);
+        KAAS_TRY_ASSIGN(size, tail_->size());
+        if (size < last_.bytes) {
+            return fail(ErrorCode::kCorrupt, fmt::format("{} at {}: {} bytes were synced",
+                                                         tail_path_, size, last_.bytes));
+        }
+        return size;
+    }
+
+    [[nodiscard]] Result<void> load_producers() {
+        const auto& record = manifest_.producers;
+        if (record.file_epoch) {
+            const auto path = paths_.file(*record.file_epoch, record.at, ".snapshot");
+            KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSnapshotBytesMax));
+            auto rows = decode_snapshot(base::as_bytes(text));
+            if (!rows) return fail(rows.error().code, path + ": " + rows.error().context);
+            producers_.load(*rows);
+        } else {
+            producers_.load(record.list);
+        }
+        for (const auto& span : spans_) {
+            if (span.facts.end > record.at) KAAS_TRY(replay(span, record.at));
+        }
+        producers_.expire(now_ms_, options_.config.producer_id_expiration_ms);
+        return {};
+    }
+
+    [[nodiscard]] Result<void> replay(const SegmentSpan& span, base::Offset from) {
+        KAAS_TRY_ASSIGN(file, span.segment->log(volume_, Patience::kMayBlock));
+        KAAS_TRY_ASSIGN(first, locate(volume_, span, from, Patience::kMayBlock));
+        if (!first) return {};
+        HeaderCursor cursor(*file, span.segment->path(), first->position, span.facts.bytes,
+                            Patience::kMayBlock);
+        for (;;) {
+            KAAS_TRY_ASSIGN(place, cursor.next());
+            if (!place) return {};
+            if (!cursor.header().has_producer_id()) continue;
+            if (!cursor.header().control()) {
+                producers_.record(cursor.header());
+                continue;
+            }
+            std::vector<std::byte> bytes(place->bytes);
+            KAAS_TRY(read_exactly(*file, place->position, bytes, Patience::kMayBlock));
+            replay_marker({.header = cursor.header(), .bytes = bytes});
+        }
+    }
+
+    void replay_marker(const wire::BatchView& batch) {
+        const auto marker = parse_marker(batch, log_dir_.produce_site());
+        if (!marker) return;
+        (void)producers_.end_transaction(
+            base::ProducerId{batch.header.producer_id},
+            base::ProducerEpoch{batch.header.producer_epoch}, marker->coordinator_epoch,
+            base::Offset{batch.header.base_offset}, batch.header.max_timestamp, marker->abort);
+    }
+
+    /// The first epoch of a partition, or one after epochs that never wrote.
+    [[nodiscard]] Result<Opened> fresh() {
+        if (!options_.earlier.empty()) KAAS_TRY(log_dir_.session().confirm());
+        return lazy(std::nullopt);
+    }
+
+    /// Serves from what is there; the epoch begins at its first write.
+    [[nodiscard]] Result<Opened> lazy(std::optional<base::LeaderEpoch> written_epoch) {
+        auto opened = opened_at(recorded_end_, recorded_end_);
+        opened.written_epoch = written_epoch;
+        return opened;
+    }
+
+    /// `high_watermark` and the place of the next batch are the same: the log's end.
+    [[nodiscard]] Opened opened_at(base::Offset end, base::Offset active_base) {
+        manifest_.owner = log_dir_.options().owner;
+        manifest_.epochs.assign(options_.epoch, end);
+        Opened opened{.end = end,
+                      .plan = SegmentPlan(options_.epoch, active_base, now_ms_, 0),
+                      .producers = std::move(producers_),
+                      .manifest = manifest_,
+                      .view = {.sealed = std::make_shared<const std::vector<SegmentSpan>>(spans_),
+                               .log_start = manifest_.log_start,
+                               .high_watermark = end}};
+        const auto unstable = opened.producers.first_unstable(end);
+        opened.view.last_stable_offset = std::min(unstable.value_or(end), end);
+        return opened;
+    }
+
+    /// Copies the tail into our own first segment, fsyncs it there, and writes the picture.
+    [[nodiscard]] Result<Opened> begin(std::uint64_t tail_end) {
+        const auto base = recorded_end_;
+        KAAS_TRY(volume_.make_directory(paths_.epoch_directory(options_.epoch)));
+        auto segment = std::make_shared<Segment>(paths_, options_.epoch, base, IndexOrigin::kNew);
+        KAAS_TRY(segment->create(volume_));
+        KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
+        SegmentPlan plan(options_.epoch, base, now_ms_, 0);
+        KAAS_TRY(copy_tail(tail_end, *segment, *log, plan));
+        KAAS_TRY(log->sync());
+        KAAS_TRY(segment->offsets().flush(volume_));
+        KAAS_TRY(segment->times().flush(volume_));
+        KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+        report(plan.facts(), tail_end);
+
+        auto rows = producers_.rows();
+        auto opened = opened_at(plan.facts().end, base);
+        opened.plan = plan;
+        opened.manifest.active = plan.facts();
+        opened.manifest.producers = {
+            .at = plan.facts().end, .file_epoch = {}, .list = std::move(rows)};
+        KAAS_TRY_ASSIGN(epoch_log, EpochLog::create(
+                                       volume_, {.directory = paths_.directory, .kind = "manifest"},
+                                       options_.epoch.value(), opened.manifest.picture(),
+                                       {.directory = EpochLogOptions::Directory::kMade}));
+        KAAS_TRY(log_dir_.session().confirm());
+        opened.epoch_log = std::move(epoch_log);
+        opened.active = std::move(segment);
+        opened.active_log = std::move(log);
+        opened.view.last = {opened.active, plan.facts()};
+        opened.written_epoch = options_.epoch;
+        return opened;
+    }
+
+    [[nodiscard]] Result<void> copy_tail(std::uint64_t tail_end, Segment& segment, File& log,
+                                         SegmentPlan& plan) {
+        if (tail_ == nullptr) return {};
+        TailReader tail(*tail_, last_.bytes, tail_end);
+        for (;;) {
+            KAAS_TRY_ASSIGN(batch, tail.next(plan.facts().end));
+            if (!batch) return {};
+            const auto& header = batch->header;
+            const auto placement = plan.add({.base_offset = base::Offset{header.base_offset},
+                                             .last_offset = base::Offset{header.last_offset()},
+                                             .bytes = batch->bytes.size(),
+                                             .max_timestamp_ms = header.max_timestamp},
+                                            options_.config);
+            KAAS_TRY(log.write_at(placement.position, {&batch->bytes, 1}));
+            if (placement.offset_entry) segment.offsets().append(*placement.offset_entry);
+            if (placement.time_entry) segment.times().append(*placement.time_entry);
+            if (!header.has_producer_id()) continue;
+            if (header.control()) {
+                replay_marker(*batch);
+            } else {
+                producers_.record(header);
+            }
+        }
+    }
+
+    void report(const SegmentFacts& copied, std::uint64_t tail_end) const {
+        if (tail_ == nullptr || tail_end == last_.bytes) return;
+        base::log::info("storage", "{}: epoch {} recovered {} of {} bytes behind offset {} from {}",
+                        paths_.directory, options_.epoch, copied.bytes, tail_end - last_.bytes,
+                        copied.base, tail_path_);
+    }
+
+    const PartitionLogOptions& options_;
+    LogDir& log_dir_;
+    Volume& volume_;
+    const PartitionPaths paths_;
+    const std::int64_t now_ms_;
+
+    Manifest manifest_;
+    base::Offset recorded_end_{0};
+    SegmentFacts
+        last_;  ///< the segment that was appended to last, as far as it is recorded as synced
+    std::vector<SegmentSpan> spans_;
+    ProducerState producers_;
+    std::unique_ptr<File> tail_;
+    std::string tail_path_;
+};
+
+}  // namespace
+
+Result<void> make_partition_directories(Volume& volume, const std::string& directory) {
+    const auto make = [&](const std::string& path) -> Result<void> {
+        auto made = volume.make_directory(path);
+        if (!made && made.error().code == ErrorCode::kExists) return {};
+        return made;
+    };
+    const auto slash = directory.rfind('/');
+    const auto topic = slash == std::string::npos ? std::string() : directory.substr(0, slash);
+    if (!topic.empty()) {
+        KAAS_TRY(make(topic));
+        KAAS_TRY(volume.sync_directory(""));
+    }
+    KAAS_TRY(make(directory));
+    return volume.sync_directory(topic);
+}
+
+Result<Opened> recover(const PartitionLogOptions& options) { return Recovery(options).run(); }
+
+}  // namespace kaas::storage

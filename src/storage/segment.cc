@@ -1,0 +1,150 @@
+#include "storage/segment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kaas::storage {
+
+std::string PartitionPaths::epoch_directory(base::LeaderEpoch epoch) const {
+    return fmt::format("{}/{:08x}", directory, static_cast<std::uint32_t>(epoch.value()));
+}
+
+std::string PartitionPaths::file(base::LeaderEpoch epoch, base::Offset base,
+                                 const char* suffix) const {
+    return fmt::format("{}/{:020d}{}", epoch_directory(epoch), base.value(), suffix);
+}
+
+Segment::Segment(const PartitionPaths& paths, base::LeaderEpoch epoch, base::Offset base,
+                 IndexOrigin origin)
+    : epoch_(epoch),
+      base_(base),
+      path_(paths.file(epoch, base, ".log")),
+      offsets_(paths.file(epoch, base, ".index"), origin),
+      times_(paths.file(epoch, base, ".timeindex"), origin) {}
+
+Result<void> Segment::create(Volume& volume) {
+    KAAS_TRY_ASSIGN(file, volume.create(path_));
+    base::MutexLock lock(mutex_);
+    log_ = std::move(file);
+    return {};
+}
+
+Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
+    {
+        base::MutexLock lock(mutex_);
+        if (log_ != nullptr) return log_;
+    }
+    if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, path_);
+    KAAS_TRY_ASSIGN(file, volume.open(path_, OpenMode::kRead));
+    KAAS_TRY(offsets_.open(volume));
+    KAAS_TRY(times_.open(volume));
+    base::MutexLock lock(mutex_);
+    if (log_ == nullptr) log_ = std::move(file);
+    return log_;
+}
+
+HeaderCursor::HeaderCursor(File& file, const std::string& path, std::uint64_t position,
+                           std::uint64_t end, Patience patience)
+    : file_(file), path_(path), position_(position), end_(end), patience_(patience) {}
+
+Result<base::ByteView> HeaderCursor::look() {
+    const auto known_end = buffer_position_ + buffered_;
+    if (position_ < buffer_position_ || position_ + wire::BatchHeader::kBytes > known_end) {
+        const auto wanted = std::min<std::uint64_t>(kBufferBytes, end_ - position_);
+        KAAS_TRY(read_exactly(file_, position_, base::MutableBytes(buffer_, wanted), patience_));
+        buffer_position_ = position_;
+        buffered_ = wanted;
+    }
+    return base::ByteView(buffer_, buffered_).subspan(position_ - buffer_position_);
+}
+
+Result<std::optional<BatchPlace>> HeaderCursor::next() {
+    if (position_ >= end_) return std::nullopt;
+    const auto corrupt = [&](std::string_view what) {
+        return fail(ErrorCode::kCorrupt, fmt::format("{} at {}: {}", path_, position_, what));
+    };
+    if (end_ - position_ < wire::BatchHeader::kBytes) return corrupt("not a whole batch header");
+    KAAS_TRY_ASSIGN(bytes, look());
+    const auto parsed = wire::BatchHeader::parse(bytes);
+    if (!parsed) return corrupt(parsed.error().context);
+    if (parsed->size() > end_ - position_) return corrupt("a batch beyond the end");
+    header_ = *parsed;
+    const BatchPlace place{.position = position_,
+                           .bytes = header_.size(),
+                           .base_offset = base::Offset{header_.base_offset},
+                           .last_offset = base::Offset{header_.last_offset()},
+                           .max_timestamp_ms = header_.max_timestamp,
+                           .leader_epoch = base::LeaderEpoch{header_.partition_leader_epoch}};
+    position_ += place.bytes;
+    return place;
+}
+
+namespace {
+
+[[nodiscard]] Result<std::optional<BatchPlace>> scan(HeaderCursor& cursor, base::Offset offset) {
+    for (;;) {
+        KAAS_TRY_ASSIGN(place, cursor.next());
+        if (!place || place->last_offset >= offset) return place;
+    }
+}
+
+/// An index is a hint: where it leads must stand the batch that it promised.
+[[nodiscard]] Result<bool> keeps_promise(HeaderCursor cursor, base::Offset last_offset) {
+    const auto place = cursor.next();
+    if (place) return place->has_value() && (*place)->last_offset == last_offset;
+    if (place.error().code == ErrorCode::kCorrupt) return false;
+    return std::unexpected(place.error());
+}
+
+}  // namespace
+
+Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span,
+                                         base::Offset offset, Patience patience,
+                                         std::optional<std::uint64_t> hint) {
+    const auto& facts = span.facts;
+    KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
+    const auto cursor_at = [&](std::uint64_t position) {
+        return HeaderCursor(*file, span.segment->path(), position, facts.bytes, patience);
+    };
+    auto cursor = cursor_at(hint.value_or(0));
+    if (hint) return scan(cursor, offset);
+    KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
+                               [&](const OffsetEntry& e) {
+                                   return e.relative_offset <= offset - facts.base &&
+                                          static_cast<std::uint64_t>(e.position) < facts.bytes;
+                               },
+                               patience));
+    if (!entry) return scan(cursor, offset);
+    auto indexed = cursor_at(static_cast<std::uint64_t>(entry->position));
+    KAAS_TRY_ASSIGN(good, keeps_promise(indexed, facts.base + entry->relative_offset));
+    return scan(good ? indexed : cursor, offset);
+}
+
+Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
+                                            std::uint64_t start, std::uint64_t max_bytes,
+                                            bool at_least_one, Patience patience) {
+    const auto limit = span.facts.bytes;
+    if (max_bytes >= limit - start) return limit;
+    const auto wish = start + max_bytes;
+    KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
+                               [&](const OffsetEntry& e) {
+                                   return static_cast<std::uint64_t>(e.position) <= wish;
+                               },
+                               patience));
+    if (entry && static_cast<std::uint64_t>(entry->position) > start) {
+        return static_cast<std::uint64_t>(entry->position);
+    }
+    KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
+    HeaderCursor cursor(*file, span.segment->path(), start, limit, patience);
+    auto end = start;
+    for (;;) {
+        KAAS_TRY_ASSIGN(place, cursor.next());
+        if (!place) return end;
+        if (place->end() > wish) return end == start && at_least_one ? place->end() : end;
+        end = place->end();
+    }
+}
+
+}  // namespace kaas::storage

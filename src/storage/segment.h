@@ -1,0 +1,131 @@
+#pragma once
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "storage/sparse_index.h"
+#include "storage/volume.h"
+#include "wire/record_batch.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kaas::storage {
+
+/// Names of a partition's files (DESIGN 7): Apache's own, in the directory of the epoch that wrote
+/// them.
+struct PartitionPaths {
+    std::string directory;  ///< `<topic>.<topic id>/<partition>`
+
+    [[nodiscard]] std::string epoch_directory(base::LeaderEpoch epoch) const;
+    /// `suffix` with its dot: ".log", ".index", ".timeindex", ".txnindex", ".snapshot".
+    [[nodiscard]] std::string file(base::LeaderEpoch epoch, base::Offset base,
+                                   const char* suffix) const;
+};
+
+/// What a manifest says of a segment. Bytes behind `bytes` are never read, whoever wrote them.
+struct SegmentFacts {
+    base::LeaderEpoch epoch;
+    base::Offset base;
+    base::Offset end;  ///< one behind its last record; equal to `base` when empty
+    std::uint64_t bytes = 0;
+    std::int64_t max_timestamp_ms = -1;
+    base::Offset max_timestamp_offset{-1};  ///< last offset of the batch that has it
+
+    friend bool operator==(const SegmentFacts&, const SegmentFacts&) = default;
+};
+
+/// The files of one segment. How far they are good is in `SegmentSpan`, not here.
+/// Thread: any. The log file is opened by the first who may block.
+class Segment {
+public:
+    Segment(const PartitionPaths& paths, base::LeaderEpoch epoch, base::Offset base,
+            IndexOrigin origin);
+
+    /// Makes the log file, which must not exist. Its name is not durable yet.
+    [[nodiscard]] Result<void> create(Volume& volume);
+    /// The open log file. Errors: kWouldBlock when it is not open yet and `patience` is kNever.
+    [[nodiscard]] Result<std::shared_ptr<File>> log(Volume& volume, Patience patience)
+        KAAS_EXCLUDES(mutex_);
+
+    [[nodiscard]] base::LeaderEpoch epoch() const { return epoch_; }
+    [[nodiscard]] base::Offset base() const { return base_; }
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] OffsetIndex& offsets() { return offsets_; }
+    [[nodiscard]] TimeIndex& times() { return times_; }
+
+private:
+    const base::LeaderEpoch epoch_;
+    const base::Offset base_;
+    const std::string path_;
+    OffsetIndex offsets_;
+    TimeIndex times_;
+    base::Mutex mutex_;
+    std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
+};
+
+/// A segment and how much of it counts.
+struct SegmentSpan {
+    std::shared_ptr<Segment> segment;
+    SegmentFacts facts;
+};
+
+/// Where a batch stands in its file.
+struct BatchPlace {
+    std::uint64_t position;
+    std::uint64_t bytes;
+    base::Offset base_offset;
+    base::Offset last_offset;
+    std::int64_t max_timestamp_ms;
+    base::LeaderEpoch leader_epoch;
+
+    [[nodiscard]] std::uint64_t end() const { return position + bytes; }
+};
+
+/// Walks the batch headers of a file from a position on, reading as little as it can.
+class HeaderCursor {
+public:
+    /// `file` and `path` (for messages) outlive the cursor.
+    HeaderCursor(File& file, const std::string& path, std::uint64_t position, std::uint64_t end,
+                 Patience patience);
+
+    /// The next batch; empty at the end.
+    /// Errors: kWouldBlock; kCorrupt for what is no batch; the volume's.
+    [[nodiscard]] Result<std::optional<BatchPlace>> next();
+    /// The header of the batch that `next` gave last.
+    [[nodiscard]] const wire::BatchHeader& header() const { return header_; }
+
+private:
+    /// The bytes at `position_`, at least a header.
+    [[nodiscard]] Result<base::ByteView> look();
+
+    /// Small batches share a read; a large one costs one read of a header.
+    static constexpr std::size_t kBufferBytes = 1024;
+
+    File& file_;
+    const std::string& path_;
+    std::uint64_t position_;  ///< of the next batch
+    const std::uint64_t end_;
+    const Patience patience_;
+    std::uint64_t buffer_position_ = 0;
+    std::size_t buffered_ = 0;
+    wire::BatchHeader header_;
+    std::byte buffer_[kBufferBytes];
+};
+
+/// The batch of `span` that holds `offset`, or the first one behind it (a compacted log has holes).
+/// `hint` is a position known to be a batch's start at or before it. Empty when there is none.
+/// Errors: kWouldBlock, kCorrupt, the volume's.
+[[nodiscard]] Result<std::optional<BatchPlace>> locate(
+    Volume& volume, const SegmentSpan& span, base::Offset offset, Patience patience,
+    std::optional<std::uint64_t> hint = std::nullopt);
+
+/// Where to cut a read of `max_bytes` that starts with the batch at `start`: after a whole batch,
+/// and after `first_whole` when that batch alone is larger. Errors: as `locate`.
+[[nodiscard]] Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
+                                                          std::uint64_t start,
+                                                          std::uint64_t max_bytes,
+                                                          bool at_least_one, Patience patience);
+
+}  // namespace kaas::storage
