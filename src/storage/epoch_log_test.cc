@@ -26,6 +26,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using namespace std::string_literals;
 
+/// More than any scenario here takes.
+constexpr std::uint64_t kManySteps = 200;
+
 class Session final : public SessionCheck {
 public:
     Result<void> confirm() override {
@@ -445,7 +448,8 @@ TEST_F(EpochLogTest, RemovalTakesEverythingAndResumes) {
 
 TEST_F(EpochLogTest, RemovalKeepsTheFirstFileLastThroughACrash) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
-        for (std::uint64_t cut = 0;; ++cut) {
+        for (std::uint64_t cut = 0; cut <= kManySteps; ++cut) {
+            ASSERT_LT(cut, kManySteps) << "it never comes to its end";
             SCOPED_TRACE(fmt::format("seed {} cut {}", seed, cut));
             MemoryVolume volume;
             ASSERT_TRUE(volume.make_directory("p"));
@@ -469,6 +473,7 @@ struct Life {
     std::size_t durable = 0;            ///< so many of them, for certain
     bool opened = false;
     std::optional<Error> failed;
+    bool ended = false;  ///< the log itself says so
 
     Result<void> change(EpochLog& log) {
         written.push_back(static_cast<std::int64_t>(written.size()));
@@ -517,7 +522,8 @@ struct Life {
         opened = true;
         if (auto result = live(*log, session); !result) failed = result.error();
         // Sticky: whatever failed, nothing goes on.
-        if (failed && log->ended_by()) {
+        ended = log->ended_by().has_value();
+        if (failed && ended) {
             EXPECT_EQ(log->append({{"v", -1}}), std::unexpected(*log->ended_by()));
             EXPECT_EQ(log->sync(), std::unexpected(*log->ended_by()));
             EXPECT_EQ(log->roll({}), std::unexpected(*log->ended_by()));
@@ -565,7 +571,8 @@ protected:
 
 TEST_F(EpochLogLifeTest, CrashAtEveryStepKeepsWhatWasDurable) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
-        for (std::uint64_t cut = 0;; ++cut) {
+        for (std::uint64_t cut = 0; cut <= kManySteps; ++cut) {
+            ASSERT_LT(cut, kManySteps) << "it never comes to its end";
             SCOPED_TRACE(fmt::format("seed {} cut {}", seed, cut));
             MemoryVolume volume;
             prepare(volume);
@@ -582,8 +589,9 @@ TEST_F(EpochLogLifeTest, CrashAtEveryStepKeepsWhatWasDurable) {
 TEST_F(EpochLogLifeTest, WhatIsVouchedForOutlivesEveryCrash) {
     // A taker looks at each step of a living owner; then the machine dies and keeps only what was
     // synced.
-    for (std::uint64_t cut = 0;; ++cut) {
+    for (std::uint64_t cut = 0; cut <= kManySteps; ++cut) {
         SCOPED_TRACE(cut);
+        ASSERT_LT(cut, kManySteps) << "it never comes to its end";
         MemoryVolume volume;
         prepare(volume);
         std::optional<EpochState> seen;
@@ -618,7 +626,8 @@ TEST_F(EpochLogLifeTest, EveryFaultEndsTheEpochAndLosesNothing) {
                                Operation::kWrite,         Operation::kSync};
     for (auto kind : kinds) {
         for (auto effect : {Fault::Effect::kNone, Fault::Effect::kHalf, Fault::Effect::kWhole}) {
-            for (std::uint64_t nth = 1;; ++nth) {
+            for (std::uint64_t nth = 1; nth <= kManySteps; ++nth) {
+                ASSERT_LT(nth, kManySteps) << "it never comes to its end";
                 SCOPED_TRACE(fmt::format("{} {} effect {}", name_of(kind), nth, int(effect)));
                 MemoryVolume volume;
                 prepare(volume);
@@ -627,6 +636,7 @@ TEST_F(EpochLogLifeTest, EveryFaultEndsTheEpochAndLosesNothing) {
                 life.run(volume, path_, session_);
                 if (!life.failed) break;
                 EXPECT_EQ(life.failed->code, ErrorCode::kNoSpace);
+                EXPECT_EQ(life.ended, life.opened) << "only a log that was never there cannot end";
                 // As another process of a living machine sees it, and then as it is after a crash.
                 expect_found(life, take(volume));
                 volume.crash();
