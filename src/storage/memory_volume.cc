@@ -1,83 +1,21 @@
 #include "storage/memory_volume.h"
 
 #include "base/assert.h"
+#include "storage/memory_tree.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <random>
 #include <utility>
 
 namespace kaas::storage {
 namespace {
 
-struct PendingWrite {
-    std::uint64_t offset;
-    std::string bytes;
-};
-
-struct Node {
-    explicit Node(bool is_directory) : directory(is_directory) {}
-
-    using Entries = std::map<std::string, std::shared_ptr<Node>, std::less<>>;
-
-    bool directory;
-    bool linked = true;  ///< some name leads here
-
-    // A file: what readers see, what is durable, and how to get from there to here.
-    std::string content;
-    std::string durable;
-    std::vector<PendingWrite> unsynced;
-    bool locked = false;
-
-    // A directory.
-    Entries entries;
-    Entries durable_entries;
-    bool marked = false;
-    bool durable_marked = false;
-    std::int64_t beat = 0;
-    std::int64_t durable_beat = 0;
-};
-
-using NodePtr = std::shared_ptr<Node>;
-
-/// One atomic change of names that is not durable yet: a rename sets two.
-struct NameChange {
-    struct Entry {
-        NodePtr directory;
-        std::string name;
-        NodePtr node;  ///< none: the name is removed
-    };
-    std::vector<Entry> entries;
-};
-
-bool concern_same(const NameChange& a, const NameChange& b) {
-    for (const auto& x : a.entries) {
-        for (const auto& y : b.entries) {
-            if (x.node && x.node == y.node) return true;
-            if (x.directory == y.directory && x.name == y.name) return true;
-        }
-    }
-    return false;
-}
-
-void set_entry(Node::Entries& entries, const std::string& name, const NodePtr& node) {
-    if (node) {
-        entries[name] = node;
-    } else {
-        entries.erase(name);
-    }
-}
-
-void overwrite(std::string& bytes, std::uint64_t offset, std::string_view with) {
-    if (bytes.size() < offset + with.size()) bytes.resize(offset + with.size());
-    bytes.replace(offset, with.size(), with);
-}
-
 std::unexpected<Error> refuse(ErrorCode code, const std::string& path, std::string_view why) {
     return fail(code, fmt::format("{}: {}", path, why));
 }
+
+using NodePtr = MemoryTree::NodePtr;
 
 }  // namespace
 
@@ -103,221 +41,6 @@ std::string_view name_of(Operation operation) {
     }
     return "?";
 }
-
-/// The state of the volume, without faults, steps or locks.
-class MemoryVolume::Tree {
-public:
-    [[nodiscard]] std::uint64_t generation() const { return generation_; }
-
-    Result<NodePtr> find(const std::string& path) const {
-        NodePtr node = root_;
-        for (std::size_t begin = 0; begin < path.size();) {
-            std::size_t slash = std::min(path.find('/', begin), path.size());
-            auto name = std::string_view(path).substr(begin, slash - begin);
-            begin = slash + 1;
-            if (!node->directory) return refuse(ErrorCode::kIo, path, "Not a directory");
-            auto found = node->entries.find(name);
-            if (found == node->entries.end()) {
-                return refuse(ErrorCode::kNotFound, path, "No such file or directory");
-            }
-            node = found->second;
-        }
-        return node;
-    }
-
-    Result<NodePtr> find_directory(const std::string& path) const {
-        auto node = find(path);
-        if (node && !(*node)->directory) return refuse(ErrorCode::kIo, path, "Not a directory");
-        return node;
-    }
-
-    Result<NodePtr> find_file(const std::string& path) const {
-        auto node = find(path);
-        if (node && (*node)->directory) return refuse(ErrorCode::kIo, path, "Is a directory");
-        return node;
-    }
-
-    Result<NodePtr> make(const std::string& path, bool directory) {
-        KAAS_TRY_ASSIGN(place, place_of(path));
-        if (place.directory->entries.contains(place.name)) {
-            return refuse(ErrorCode::kExists, path, "File exists");
-        }
-        auto node = std::make_shared<Node>(directory);
-        change({{{place.directory, place.name, node}}});
-        return node;
-    }
-
-    Result<void> unlink(const std::string& path) {
-        KAAS_TRY_ASSIGN(node, find_file(path));
-        KAAS_TRY_ASSIGN(place, place_of(path));
-        change({{{place.directory, place.name, nullptr}}});
-        node->linked = false;
-        return {};
-    }
-
-    Result<void> remove_directory(const std::string& path) {
-        KAAS_TRY_ASSIGN(node, find_directory(path));
-        if (!node->entries.empty()) return refuse(ErrorCode::kIo, path, "Directory not empty");
-        KAAS_TRY_ASSIGN(place, place_of(path));
-        change({{{place.directory, place.name, nullptr}}});
-        node->linked = false;
-        return {};
-    }
-
-    Result<void> rename(const std::string& from, const std::string& to) {
-        KAAS_TRY_ASSIGN(node, find(from));
-        KAAS_TRY_ASSIGN(old_place, place_of(from));
-        KAAS_TRY_ASSIGN(new_place, place_of(to));
-        auto replaced = new_place.directory->entries.find(new_place.name);
-        if (replaced != new_place.directory->entries.end()) {
-            if (replaced->second == node) return {};
-            if (replaced->second->directory != node->directory) {
-                return refuse(ErrorCode::kIo, to, "Is another kind of file");
-            }
-            if (!replaced->second->entries.empty()) {
-                return refuse(ErrorCode::kIo, to, "Directory not empty");
-            }
-            replaced->second->linked = false;
-        }
-        change({{{old_place.directory, old_place.name, nullptr},
-                 {new_place.directory, new_place.name, node}}});
-        return {};
-    }
-
-    /// Makes every change of this directory's names durable, and what a journal would have to write
-    /// before.
-    Result<void> sync_directory(const std::string& path) {
-        KAAS_TRY_ASSIGN(directory, find_directory(path));
-        directory->durable_marked = directory->marked;
-        directory->durable_beat = directory->beat;
-        std::vector<Node*> touched = {directory.get()};
-        std::vector<bool> taken(pending_.size());
-        for (std::size_t i = pending_.size(); i-- > 0;) {
-            const auto& entries = pending_[i].entries;
-            taken[i] = std::ranges::any_of(entries, [&](const auto& entry) {
-                return std::ranges::find(touched, entry.directory.get()) != touched.end();
-            });
-            if (!taken[i]) continue;
-            for (const auto& entry : entries) touched.push_back(entry.directory.get());
-        }
-        std::vector<NameChange> left;
-        for (std::size_t i = 0; i < pending_.size(); ++i) {
-            if (taken[i]) {
-                make_durable(pending_[i]);
-            } else {
-                left.push_back(std::move(pending_[i]));
-            }
-        }
-        pending_ = std::move(left);
-        return {};
-    }
-
-    static void sync_file(Node& node) {
-        for (const auto& write : node.unsynced) overwrite(node.durable, write.offset, write.bytes);
-        node.unsynced.clear();
-    }
-
-    void crash(const CrashFate& fate) {
-        Dice dice(fate.seed);
-        std::vector<const NameChange*> lost;
-        for (const auto& change : pending_) {
-            // A journal keeps the order of what concerns one name or one thing.
-            bool follows_lost = std::ranges::any_of(
-                lost, [&](const NameChange* earlier) { return concern_same(*earlier, change); });
-            if (!follows_lost && dice.coin()) {
-                make_durable(change);
-            } else {
-                lost.push_back(&change);
-            }
-        }
-        pending_.clear();
-        ++generation_;
-        revert(*root_, fate, dice);
-    }
-
-private:
-    /// Without a seed, everything falls to the losing side.
-    class Dice {
-    public:
-        explicit Dice(std::optional<std::uint64_t> seed)
-            : seeded_(seed), engine_(seed.value_or(0)) {}
-        bool coin() { return seeded_ && engine_() % 2 == 0; }
-        /// 0 to `max`, the ends as often as all between.
-        std::uint64_t up_to(std::uint64_t max) {
-            if (!seeded_) return 0;
-            switch (engine_() % 4) {
-                case 0: return 0;
-                case 1: return max;
-                default: return engine_() % (max + 1);
-            }
-        }
-
-    private:
-        bool seeded_;
-        std::mt19937_64 engine_;
-    };
-
-    struct Place {
-        NodePtr directory;
-        std::string name;
-    };
-
-    Result<Place> place_of(const std::string& path) const {
-        auto slash = path.rfind('/');
-        std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-        KAAS_TRY_ASSIGN(parent,
-                        find_directory(slash == std::string::npos ? "" : path.substr(0, slash)));
-        if (name.empty()) return refuse(ErrorCode::kExists, path, "File exists");
-        // A removed directory, still held, takes no new names; the path would not have led to it.
-        return Place{.directory = std::move(parent), .name = std::move(name)};
-    }
-
-    void change(NameChange change) {
-        for (const auto& entry : change.entries) {
-            set_entry(entry.directory->entries, entry.name, entry.node);
-        }
-        pending_.push_back(std::move(change));
-    }
-
-    static void make_durable(const NameChange& change) {
-        for (const auto& entry : change.entries) {
-            set_entry(entry.directory->durable_entries, entry.name, entry.node);
-        }
-    }
-
-    void revert(Node& node, const CrashFate& fate, Dice& dice) {
-        node.linked = true;
-        node.locked = false;
-        if (!node.directory) return revert_file(node, fate, dice);
-        if (node.marked != node.durable_marked && !dice.coin()) node.marked = node.durable_marked;
-        node.durable_marked = node.marked;
-        node.beat = node.durable_beat;
-        for (const auto& [name, child] : node.entries) child->linked = false;
-        node.entries = node.durable_entries;
-        for (const auto& [name, child] : node.entries) revert(*child, fate, dice);
-    }
-
-    static void revert_file(Node& node, const CrashFate& fate, Dice& dice) {
-        std::uint64_t unsynced_bytes = 0;
-        for (const auto& write : node.unsynced) unsynced_bytes += write.bytes.size();
-        std::uint64_t kept = fate.holes ? unsynced_bytes : dice.up_to(unsynced_bytes);
-        for (const auto& write : node.unsynced) {
-            if (fate.holes && !dice.coin()) continue;
-            auto part = std::string_view(write.bytes).substr(0, kept);
-            kept -= part.size();
-            if (!part.empty()) overwrite(node.durable, write.offset, part);
-        }
-        if (!fate.holes && dice.coin() && node.durable.size() < node.content.size()) {
-            node.durable.resize(node.content.size());
-        }
-        node.unsynced.clear();
-        node.content = node.durable;
-    }
-
-    NodePtr root_ = std::make_shared<Node>(true);
-    std::vector<NameChange> pending_;
-    std::uint64_t generation_ = 0;
-};
 
 /// What was decided about one step.
 class MemoryVolume::Attempt {
@@ -363,8 +86,7 @@ public:
         std::string bytes;
         for (const auto& piece : pieces) bytes += base::as_text(piece);
         if (attempt.half()) bytes.resize(bytes.size() / 2);
-        overwrite(node_->content, offset, bytes);
-        node_->unsynced.push_back({.offset = offset, .bytes = std::move(bytes)});
+        node_->write(offset, std::move(bytes));
         return attempt.answer<void>({});
     }
 
@@ -395,7 +117,7 @@ public:
             node_->unsynced.clear();  // readable, and lost
             return attempt.error();
         }
-        if (!volume_.lies_about(Operation::kSync)) Tree::sync_file(*node_);
+        if (!volume_.lies_about(Operation::kSync)) node_->sync();
         return attempt.answer<void>({});
     }
 
@@ -492,7 +214,7 @@ private:
 };
 
 MemoryVolume::MemoryVolume(std::string root)
-    : root_(std::move(root)), tree_(std::make_unique<Tree>()) {}
+    : root_(std::move(root)), tree_(std::make_unique<MemoryTree>()) {}
 MemoryVolume::~MemoryVolume() = default;
 
 void MemoryVolume::set_hook(Hook hook) {

@@ -13,6 +13,8 @@
 
 namespace kaas::storage {
 
+class MemoryTree;
+
 /// What a step of a `MemoryVolume` does.
 enum class Operation {
     kCreate,
@@ -117,7 +119,6 @@ public:
     [[nodiscard]] const std::string& root() const override { return root_; }
 
 private:
-    class Tree;
     class Attempt;
     class OpenFile;
     class HeldDirectory;
@@ -135,7 +136,7 @@ private:
 
     const std::string root_;
     mutable base::Mutex mutex_;
-    std::unique_ptr<Tree> tree_ KAAS_PT_GUARDED_BY(mutex_);
+    std::unique_ptr<MemoryTree> tree_ KAAS_PT_GUARDED_BY(mutex_);
     Hook hook_ KAAS_GUARDED_BY(mutex_);
     std::vector<PlannedFault> planned_ KAAS_GUARDED_BY(mutex_);
     std::uint64_t steps_ KAAS_GUARDED_BY(mutex_) = 0;
