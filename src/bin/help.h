@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string_view>
+
+namespace kaas::bin {
+
+inline constexpr std::string_view kHelp =
+    R"(kaas is a Kafka broker that keeps its data on a shared filesystem.
+
+Usage: kaas COMMAND [OPTIONS]
+
+  serve        run a broker; needs no configuration
+  --version    print the version
+  --help       print this; kaas COMMAND --help tells more of one command
+
+Examples:
+  kaas serve                                 a broker on 127.0.0.1:9092, data in ./kaas-data
+  kaas serve --ephemeral                     the same for a test: nothing is kept
+  kaas serve --config server.properties      with the settings of a file
+)";
+
+inline constexpr std::string_view kServeHelp = R"(kaas serve runs a broker until SIGTERM or Ctrl-C.
+
+Usage: kaas serve [--config FILE] [--override KEY=VALUE]... [--ephemeral]
+
+  -c, --config FILE         settings, in the form of Kafka's server.properties
+      --override KEY=VALUE  one setting, over the file and the environment; may be repeated
+      --ephemeral           data in a new directory below $TMPDIR, never synced, deleted at exit
+
+Without any setting it listens on 127.0.0.1:9092, keeps its data in ./kaas-data and serves health and
+metrics on 127.0.0.1:8080. Settings have Kafka's names; the environment gives them too, after the file:
+KAFKA_NUM_PARTITIONS=3 is num.partitions=3. docs/configuration.md lists them all.
+
+Examples:
+  kaas serve --override log.dirs=/data --override listeners=PLAINTEXT://:9092
+  kaas serve --ephemeral --override listeners=PLAINTEXT://127.0.0.1:0     on any free port
+  KAFKA_NUM_PARTITIONS=6 kaas serve --config server.properties
+
+Exit codes: 0 stopped in good order, 1 could not start or go on, 2 wrong usage or configuration.
+)";
+
+}  // namespace kaas::bin

@@ -1,0 +1,58 @@
+#include "bin/signals.h"
+
+#include "base/assert.h"
+#include "base/mutex.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+namespace kaas::bin {
+namespace {
+
+/// Sent by `lose` to this process; a stranger's is passed over.
+constexpr int kLost = SIGUSR1;
+
+sigset_t awaited() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (int signal : {SIGTERM, SIGINT, kLost}) sigaddset(&signals, signal);
+    return signals;
+}
+
+}  // namespace
+
+Signals::Signals() {
+    sigset_t signals = awaited();
+    KAAS_ASSERT(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+    for (int signal : {SIGPIPE, SIGHUP}) std::signal(signal, SIG_IGN);
+}
+
+WakeUp Signals::wait() {
+    sigset_t signals = awaited();
+    while (true) {
+        int signal = 0;
+        KAAS_ASSERT(sigwait(&signals, &signal) == 0);
+        base::MutexLock lock(mutex_);
+        if (signal == kLost && !lost_) continue;
+        sigset_t interrupt;
+        sigemptyset(&interrupt);
+        sigaddset(&interrupt, SIGINT);
+        pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+        if (lost_) return {.lost = true, .why = why_};
+        return {.lost = false, .why = signal == SIGINT ? "SIGINT" : "SIGTERM"};
+    }
+}
+
+void Signals::lose(const std::string& why) {
+    {
+        base::MutexLock lock(mutex_);
+        if (lost_) return;
+        lost_ = true;
+        why_ = why;
+    }
+    ::kill(::getpid(), kLost);  // blocked in every thread: the wait of the main thread takes it
+}
+
+}  // namespace kaas::bin
