@@ -85,14 +85,25 @@ struct Released {
     std::vector<PartitionEpoch> epochs;
 };
 
-/// Holders have durable manifests of these epochs: later walks need not go below.
-struct EpochsWritten {
-    std::vector<PartitionEpoch> epochs;
+/// A holder serves: its log is open, from what `written` holds (none: nothing had been written
+/// yet).
+struct OpenedEpoch {
+    base::TopicPartition partition;
+    base::LeaderEpoch epoch;
+    base::LeaderEpoch written = base::kNoLeaderEpoch;
+    friend bool operator==(const OpenedEpoch&, const OpenedEpoch&) = default;
+};
+struct Opened {
+    std::vector<OpenedEpoch> epochs;
 };
 
-using Change = std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted,
-                            TopicReclaimed, BrokerRegistered, BrokerGone, LeadershipRenewed,
-                            Assigned, Released, EpochsWritten>;
+/// False when a report says nothing that the partition does not know, or comes too late to matter.
+[[nodiscard]] bool is_news(const Partition& partition, const PartitionEpoch& released);
+[[nodiscard]] bool is_news(const Partition& partition, const OpenedEpoch& opened);
+
+using Change =
+    std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted, TopicReclaimed,
+                 BrokerRegistered, BrokerGone, LeadershipRenewed, Assigned, Released, Opened>;
 
 /// The line of a change: `{"change":"topic-created",...}`.
 [[nodiscard]] boost::json::object to_json(const Change& change);

@@ -116,9 +116,17 @@ struct Encoder {
         out.emplace("partitions", to_json(change.epochs));
         return out;
     }
-    json::object operator()(const EpochsWritten& change) const {
-        auto out = line("written");
-        out.emplace("partitions", to_json(change.epochs));
+    json::object operator()(const Opened& change) const {
+        auto out = line("opened");
+        json::array list;
+        for (const auto& [id, epoch, written] : change.epochs) {
+            json::object entry{{"topic", id.topic.uuid.to_string()},
+                               {"partition", id.partition.value()},
+                               {"epoch", epoch.value()}};
+            if (written != base::kNoLeaderEpoch) entry.emplace("written", written.value());
+            list.push_back(std::move(entry));
+        }
+        out.emplace("partitions", std::move(list));
         return out;
     }
 };
@@ -183,10 +191,22 @@ Result<Change> parse_of_broker(JsonFields& fields) {
     return T{base::BrokerId(fields.integer<std::int32_t>("broker"))};
 }
 
-template <class T>
-Result<Change> parse_of_epochs(JsonFields& fields) {
+Result<Change> parse_released(JsonFields& fields) {
     KAAS_TRY_ASSIGN(epochs, parse_epochs(fields));
-    return T{std::move(epochs)};
+    return Released{std::move(epochs)};
+}
+
+Result<Change> parse_opened(JsonFields& fields) {
+    Opened change;
+    for (const auto& value : fields.array("partitions")) {
+        JsonFields entry(value, "opened epoch");
+        change.epochs.push_back({{base::TopicId{entry.uuid("topic")},
+                                  base::PartitionId(entry.integer<std::int32_t>("partition"))},
+                                 base::LeaderEpoch(entry.integer<std::int32_t>("epoch")),
+                                 base::LeaderEpoch(entry.integer<std::int32_t>("written", -1))});
+        KAAS_TRY(entry.fault());
+    }
+    return change;
 }
 
 Result<Change> parse_broker_registered(JsonFields& fields) {
@@ -204,8 +224,8 @@ constexpr std::array<std::pair<std::string_view, Parser>, std::variant_size_v<Ch
     {"broker-gone", parse_of_broker<BrokerGone>},
     {"leadership-renewed", parse_of_broker<LeadershipRenewed>},
     {"assigned", parse_assigned},
-    {"released", parse_of_epochs<Released>},
-    {"written", parse_of_epochs<EpochsWritten>},
+    {"released", parse_released},
+    {"opened", parse_opened},
 }};
 
 }  // namespace

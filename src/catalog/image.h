@@ -49,6 +49,12 @@ public:
     void for_each_topic(Visit&& visit) const {
         by_id_.for_each([&](const base::TopicId&, const TopicPtr& topic) { visit(*topic); });
     }
+    /// Calls `visit(const TopicPtr* before, const TopicPtr* now)` for each topic that is not the
+    /// same as in `older`; null says that it was, or is, not there. Cheap for images that share.
+    template <class Visit>
+    void for_each_changed_topic(const Image& older, Visit&& visit) const {
+        by_id_.for_each_difference(older.by_id_, visit);
+    }
     /// A topic whose name clashes with `name` once '.' and '_' are taken for the same (Apache
     /// `Topic.hasCollision`); null when there is none.
     [[nodiscard]] const Topic* colliding_topic(std::string_view name) const;

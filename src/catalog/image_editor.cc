@@ -34,14 +34,28 @@ void move_on(Partition& partition, Holder leader, base::LeaderEpoch epoch,
     partition.released = false;
 }
 
-void note_written(Partition& partition, base::LeaderEpoch epoch) {
-    partition.written_epoch = epoch;
+void note_opened(Partition& partition, const OpenedEpoch& opened) {
+    partition.opened_epoch = opened.epoch;
+    partition.written_epoch = std::max(partition.written_epoch, opened.written);
+    const auto lowest =
+        partition.written_epoch == base::kNoLeaderEpoch ? opened.epoch : partition.written_epoch;
     auto& runs = partition.runs;
-    while (runs.size() > 1 && runs[1].first <= epoch) runs.erase(runs.begin());
-    runs.front().first = std::max(runs.front().first, epoch);
+    while (runs.size() > 1 && runs[1].first <= lowest) runs.erase(runs.begin());
+    // One run alone says nothing about where it began: so it reads back as it was.
+    if (runs.size() == 1) runs.front().first = base::LeaderEpoch(0);
 }
 
 }  // namespace
+
+bool is_news(const Partition& partition, const PartitionEpoch& released) {
+    return released.epoch == partition.leader_epoch && !partition.released;
+}
+
+bool is_news(const Partition& partition, const OpenedEpoch& opened) {
+    if (opened.epoch > partition.leader_epoch || opened.epoch < partition.opened_epoch)
+        return false;
+    return opened.epoch > partition.opened_epoch || opened.written > partition.written_epoch;
+}
 
 /// What each change does. Checks come before the first edit, so that a change happens whole or not
 /// at all.
@@ -178,16 +192,20 @@ public:
 
     Result<void> operator()(const Released& change) {
         KAAS_TRY(check_epochs(change.epochs));
-        for (const auto& [id, epoch] : change.epochs) {
-            if (image_.partition(id)->leader_epoch == epoch) edit(id).released = true;
+        for (const auto& one : change.epochs) {
+            if (is_news(*image_.partition(one.partition), one)) edit(one.partition).released = true;
         }
         return {};
     }
 
-    Result<void> operator()(const EpochsWritten& change) {
+    Result<void> operator()(const Opened& change) {
         KAAS_TRY(check_epochs(change.epochs));
-        for (const auto& [id, epoch] : change.epochs) {
-            if (image_.partition(id)->written_epoch < epoch) note_written(edit(id), epoch);
+        for (const auto& one : change.epochs) {
+            if (one.written > one.epoch) return misfit("an epoch served from a later one");
+        }
+        for (const auto& one : change.epochs) {
+            if (is_news(*image_.partition(one.partition), one))
+                note_opened(edit(one.partition), one);
         }
         return {};
     }
@@ -203,12 +221,14 @@ private:
         return misfit("no broker " + std::to_string(id.value()));
     }
 
-    Result<void> check_epochs(const std::vector<PartitionEpoch>& epochs) const {
-        for (const auto& [id, epoch] : epochs) {
-            const auto* partition = image_.partition(id);
-            if (partition == nullptr) return no_partition(id);
-            if (epoch > partition->leader_epoch)
-                return misfit("epoch of " + shown(id) + " is not given yet");
+    template <class Entry>
+    Result<void> check_epochs(const std::vector<Entry>& entries) const {
+        for (const auto& entry : entries) {
+            const auto* partition = image_.partition(entry.partition);
+            if (partition == nullptr) return no_partition(entry.partition);
+            if (entry.epoch > partition->leader_epoch) {
+                return misfit("epoch of " + shown(entry.partition) + " is not given yet");
+            }
         }
         return {};
     }

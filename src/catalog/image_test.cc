@@ -75,7 +75,7 @@ public:
             case 3: return TopicDeleted{id};
             case 4: return LeadershipRenewed{any_broker(image).id};
             case 5: return Released{{{{id, index}, partition.leader_epoch}}};
-            case 6: return EpochsWritten{{{{id, index}, partition.leader_epoch}}};
+            case 6: return opened({id, index}, partition);
             case 7: return reclaim_or_leave(image);
             default: return move(image, {id, index}, partition);
         }
@@ -98,6 +98,12 @@ private:
     Change reclaim_or_leave(const Image& image) {
         if (!image.deletions().empty()) return TopicReclaimed{image.deletions().begin()->first};
         return BrokerGone{any_broker(image).id};
+    }
+    Change opened(base::TopicPartition id, const Partition& partition) {
+        const auto epoch = partition.leader_epoch;
+        const auto written =
+            below(2) == 0 ? epoch : base::LeaderEpoch(below(epoch.value() + 1) - 1);
+        return Opened{{{id, epoch, written}}};
     }
     Change move(const Image& image, base::TopicPartition id, const Partition& partition) {
         const auto& to = any_broker(image);
@@ -222,20 +228,39 @@ TEST_F(Sample, GoneBrokerStaysKnownButLeadsNothing) {
     EXPECT_TRUE(image_->living_replicas(first()).empty());
 }
 
-TEST_F(Sample, WrittenEpochForgetsOlderVolumes) {
+TEST_F(Sample, WalkCoversOnlyWhatNobodyHasClosed) {
     const base::TopicPartition id{orders_.id, base::PartitionId(0)};
-    auto move = [&](int epoch, const char* volume) {
+    const auto move = [&](int epoch, const char* volume) {
         apply(Assigned{{{id, {one_.id}, first().leader, base::LeaderEpoch(epoch), volume}}});
     };
+    const auto opened = [&](int epoch, int written) {
+        apply(Opened{{{id, base::LeaderEpoch(epoch), base::LeaderEpoch(written)}}});
+    };
+    const auto walk = [&] { return epochs_to_walk(first()); };
+    const auto at = [](int epoch, const char* volume, bool written = false) {
+        return WalkedEpoch{base::LeaderEpoch(epoch), volume, written};
+    };
+    using Walk = std::vector<WalkedEpoch>;
+
+    EXPECT_EQ(walk(), Walk{});  // the first epoch has nothing below
     move(1, "main");
     move(2, "fast");
+    EXPECT_EQ(walk(), (Walk{at(1, "main"), at(0, "main")}));
+    opened(2, -1);  // nothing was written yet, and nobody can any more
+    move(3, "fast");
     move(5, "main");
-    EXPECT_EQ(first().runs.size(), 3U);
-    apply(EpochsWritten{{{id, base::LeaderEpoch(3)}}});
-    EXPECT_EQ(first().runs, (std::vector<EpochRun>{{base::LeaderEpoch(3), "fast"},
-                                                   {base::LeaderEpoch(5), "main"}}));
-    apply(EpochsWritten{{{id, base::LeaderEpoch(1)}}});  // late: it changes nothing
-    EXPECT_EQ(first().written_epoch, base::LeaderEpoch(3));
+    EXPECT_EQ(walk(), (Walk{at(4, "fast"), at(3, "fast"), at(2, "fast")}));
+    opened(5, 3);  // serves from epoch 3
+    move(6, "main");
+    move(7, "main");
+    EXPECT_EQ(walk(), (Walk{at(6, "main"), at(5, "main"), at(3, "fast", true)}));
+    opened(7, 3);
+    opened(7, 7);  // its own first write
+    EXPECT_EQ(first().runs, (std::vector<EpochRun>{{base::LeaderEpoch(0), "main"}}));
+    move(8, "main");
+    EXPECT_EQ(walk(), (Walk{at(7, "main", true)}));
+    opened(5, 5);  // late: it changes nothing
+    EXPECT_EQ(walk(), (Walk{at(7, "main", true)}));
 }
 
 TEST_F(Sample, DeletionIsPendingUntilReclaimed) {
@@ -274,7 +299,8 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
          Assigned{{{good, {one_.id}, {}, next, "main"}, {good, {one_.id}, {}, next, "main"}}}},
         {"epoch stands still", Assigned{{{good, {one_.id}, {}, base::LeaderEpoch(0), "main"}}}},
         {"release of a future epoch", Released{{{good, next}}}},
-        {"future epoch written", EpochsWritten{{{good, next}}}},
+        {"future epoch opened", Opened{{{good, next, base::kNoLeaderEpoch}}}},
+        {"served from a later epoch", Opened{{{good, base::LeaderEpoch(0), next}}}},
     };
     for (const auto& [fault, change] : kRows) {
         ImageEditor editor(*image_);

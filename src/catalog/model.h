@@ -45,17 +45,31 @@ struct Partition {
     base::LeaderEpoch leader_epoch{0};
     /// The leader gave this epoch up, for ever (DESIGN 9): nobody serves until the next one.
     bool released = false;
-    /// Newest epoch known to be durably written; a taker's walk may stop there. None for a new
-    /// partition.
+    /// Newest epoch whose holder has opened its log, and with it closed all epochs between the one
+    /// that it serves from and its own: a taker's walk need look at neither.
+    base::LeaderEpoch opened_epoch = base::kNoLeaderEpoch;
+    /// The epoch that it serves from: durable on its volume. None: nothing had been written.
     base::LeaderEpoch written_epoch = base::kNoLeaderEpoch;
-    /// Where each epoch from the written one on lives; never empty, the last run holds
+    /// Where each epoch that a walk may look at lives; never empty, the last run holds
     /// `leader_epoch`.
     std::vector<EpochRun> runs;
     UnknownKeys unknown;
 
     /// Volume of the current leader epoch.
     [[nodiscard]] const std::string& volume() const { return runs.back().volume; }
+    /// Volume of an epoch that a walk may look at.
+    [[nodiscard]] const std::string& volume_of(base::LeaderEpoch epoch) const;
 };
+
+/// An epoch that a taker looks at, newest first.
+struct WalkedEpoch {
+    base::LeaderEpoch epoch;
+    std::string volume;
+    bool written = false;  ///< known to be there
+    friend bool operator==(const WalkedEpoch&, const WalkedEpoch&) = default;
+};
+/// What the holder of `partition.leader_epoch` walks when it opens the log (DESIGN 6).
+[[nodiscard]] std::vector<WalkedEpoch> epochs_to_walk(const Partition& partition);
 
 struct Topic {
     std::string name;

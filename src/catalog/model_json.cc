@@ -60,6 +60,9 @@ json::object to_json(const Partition& partition) {
                         {"leader", partition.leader.broker.value()},
                         {"incarnation", partition.leader.incarnation.uuid.to_string()},
                         {"epoch", partition.leader_epoch.value()}};
+    if (partition.opened_epoch != base::kNoLeaderEpoch) {
+        object.emplace("opened", partition.opened_epoch.value());
+    }
     if (partition.written_epoch != base::kNoLeaderEpoch) {
         object.emplace("written", partition.written_epoch.value());
     }
@@ -83,11 +86,11 @@ Result<Partition> parse_partition(const json::value& value) {
     partition.leader.broker = base::BrokerId(fields.integer<std::int32_t>("leader"));
     partition.leader.incarnation.uuid = fields.uuid("incarnation");
     partition.leader_epoch = base::LeaderEpoch(fields.integer<std::int32_t>("epoch"));
+    partition.opened_epoch = base::LeaderEpoch(fields.integer<std::int32_t>("opened", -1));
     partition.written_epoch = base::LeaderEpoch(fields.integer<std::int32_t>("written", -1));
     partition.runs = parse_runs(fields);
     if (partition.runs.empty()) {
-        const auto first = std::max(partition.written_epoch, base::LeaderEpoch(0));
-        partition.runs.push_back({first, fields.text("volume")});
+        partition.runs.push_back({base::LeaderEpoch(0), fields.text("volume")});
     }
     partition.released = fields.flag("released");
     partition.unknown = fields.unknown();

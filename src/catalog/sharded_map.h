@@ -49,6 +49,31 @@ public:
         }
     }
 
+    /// Calls `visit(before, now)` for each key whose value differs from `older`'s; a null pointer
+    /// says that there was, or is, none. Costs little where both share.
+    template <class Visit>
+    void for_each_difference(const ShardedMap& older, Visit&& visit) const {
+        for (std::size_t at = 0; at < kShards; ++at) {
+            const auto& mine = shards_[at];
+            const auto& theirs = older.shards_[at];
+            if (mine == theirs) continue;
+            const Shard none;
+            const auto& now = mine ? *mine : none;
+            const auto& before = theirs ? *theirs : none;
+            for (const auto& [key, value] : now) {
+                auto old = before.find(key);
+                if (old == before.end()) {
+                    visit(static_cast<const Value*>(nullptr), &value);
+                } else if (!(old->second == value)) {
+                    visit(&old->second, &value);
+                }
+            }
+            for (const auto& [key, value] : before) {
+                if (!now.contains(key)) visit(&value, static_cast<const Value*>(nullptr));
+            }
+        }
+    }
+
 private:
     static constexpr std::size_t kShards =
         256;  // 100,000 topics: 400 entries to clone for one change

@@ -7,27 +7,20 @@
 #include "catalog/control_log.h"
 #include "catalog/image.h"
 #include "cluster/admin.h"
+#include "cluster/draft.h"
 #include "cluster/error.h"
 #include "storage/session_check.h"
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace kaas::cluster {
-
-/// What the cluster's configuration says to the controller.
-struct ControllerConfig {
-    std::int32_t default_partitions = 1;          ///< `num.partitions`
-    std::int16_t default_replication_factor = 1;  ///< `default.replication.factor`
-    /// Why these configs cannot be a topic's, in Apache's words; absent when they can.
-    std::function<std::optional<std::string>(const catalog::ConfigMap&)> topic_config_fault;
-};
 
 /// A batch of changes that is durable and checked: what brokers are told.
 struct Push {
@@ -35,68 +28,131 @@ struct Push {
     std::vector<catalog::Change> changes;  ///< in order; together they lead to `image`
 };
 
+/// What a controller begins its reign with.
+struct ControllerParts {
+    catalog::ControlLog log;                   ///< this epoch's, with its picture durable
+    catalog::ImagePtr image;                   ///< what the picture says
+    storage::SessionCheck* session = nullptr;  ///< of the election epoch; outlives the controller
+    const base::Clock* clock = &base::Clock::system();
+    ControllerConfig config;
+    /// Gets each push in order, on the thread of `step`.
+    std::function<void(const Push&)> push;
+    /// Called, from any thread, when there is work for `step`.
+    std::function<void()> wake = [] {};
+};
+
 /// The one writer of the cluster's metadata while its election epoch lasts.
 ///
 /// Requests queue up; `step` takes all that wait, validates each against what the ones before it
 /// did, writes their lines with one fsync, checks its own session, and only then pushes the image
-/// and answers (DESIGN rule 7). The first failure of log or check ends it for good: everything in
-/// hand and later gets kNotController. A create, delete or growth is answered when every living
-/// broker has applied it, or at its deadline.
+/// and answers (DESIGN rule 7). The first failure of log or check ends the reign for good:
+/// everything in hand, and all that comes later, gets kNotController. A create, delete or growth is
+/// answered when every living broker has applied it, or at its deadline.
 ///
-/// Thread: requests and `applied` from any; `step` from one at a time, which may block (the control
-/// thread).
+/// Thread: requests, reports and `applied` from any; `step` and `resign` from one at a time, which
+/// may block (the control thread).
 class Controller {
 public:
-    struct Parts {
-        catalog::ControlLog log;         ///< this epoch's, with its picture durable
-        catalog::ImagePtr image;         ///< what the picture says
-        storage::SessionCheck* session;  ///< of the election epoch; outlives the controller
-        const base::Clock* clock = &base::Clock::system();
-        ControllerConfig config;
-        /// Gets each push in order, on the thread of `step`.
-        std::function<void(const Push&)> push;
-        /// Called, from any thread, when there is work for `step`.
-        std::function<void()> wake = [] {};
-    };
-
-    explicit Controller(Parts parts);
+    explicit Controller(ControllerParts parts);
+    /// Answers what still waits with kNotController.
     ~Controller();
+    Controller(const Controller&) = delete;
+    Controller& operator=(const Controller&) = delete;
 
     void create_topics(CreateTopics request, Reply<std::vector<CreatedTopic>> reply);
     void delete_topics(DeleteTopics request, Reply<std::vector<DeletedTopic>> reply);
     void create_partitions(CreatePartitions request, Reply<std::vector<GrownTopic>> reply);
     void alter_configs(AlterConfigs request, Reply<std::monostate> reply);
+    /// `count` is positive.
     void allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock> reply);
 
     /// A broker joins or comes back with new sessions; its partitions are renewed in the same step.
     /// The caller has proven every earlier session of it marked or ended.
-    void register_broker(catalog::Broker broker, Reply<catalog::ImageVersion> reply);
+    void register_broker(catalog::Broker broker, Reply<std::monostate> reply);
     /// A broker has left: it released everything, or every session of it is marked.
     void remove_broker(base::BrokerId broker, Reply<std::monostate> reply);
-    /// What holders report about their partitions. Stale reports are dropped.
+
+    /// What holders report about their partitions; reports that are stale by then are dropped.
     void released(std::vector<catalog::PartitionEpoch> epochs);
-    void written(std::vector<catalog::PartitionEpoch> epochs);
+    void opened(std::vector<catalog::OpenedEpoch> epochs);
     /// No volume has anything left of a deleted topic.
     void reclaimed(base::TopicId topic);
-
-    /// `broker` has applied all images up to `version`: it routes by them, and its new logs are
-    /// open.
+    /// `broker` has applied the image of just this version: it routes by it, and the logs that the
+    /// image gave it are open, or have failed.
     void applied(base::BrokerId broker, catalog::ImageVersion version);
 
-    /// Does all that waits, and answers what is due. Gives the time when it wants to be called
+    /// Does all that waits, and answers what is due. Gives the time by which it wants to be called
     /// again.
     base::Clock::Steady step();
-    /// False once the reign is over.
-    [[nodiscard]] bool reigning() const { return reigning_.load(std::memory_order_acquire); }
-    /// Ends the reign in good order: the log gets its last line. Later requests get kNotController.
+    /// Ends the reign in good order: the log gets its last line.
     void resign();
 
-    [[nodiscard]] base::ControllerEpoch epoch() const;
+    /// False once the reign is over.
+    [[nodiscard]] bool reigning() const { return reigning_.load(std::memory_order_acquire); }
+    [[nodiscard]] base::ControllerEpoch epoch() const { return epoch_; }
 
 private:
-    class Impl;
-    std::unique_ptr<Impl> impl_;
+    /// How a request ends.
+    enum class Verdict {
+        kDone,      ///< durable, checked, and applied by those who must know
+        kTimedOut,  ///< durable and checked, but not everybody has applied it in time
+        kLost,      ///< the reign is over; the changes may stand or not
+    };
+    using Answer = std::move_only_function<void(Verdict)>;
+    struct Job {
+        std::move_only_function<Answer(Draft&)> plan;  ///< does the request to a draft
+        /// Set: answered when living brokers have applied what it changed, or at this time.
+        std::optional<base::Clock::Steady> spread_by;
+    };
+    struct Waiting {
+        catalog::ImageVersion version;
+        std::set<base::BrokerId> brokers;  ///< that have not applied it
+        base::Clock::Steady deadline;
+        Answer answer;
+    };
+    /// Need no answer, so they are gathered for the next step.
+    struct Reports {
+        std::vector<catalog::PartitionEpoch> released;
+        std::vector<catalog::OpenedEpoch> opened;
+        std::vector<base::TopicId> reclaimed;
+    };
+
+    void enqueue(Job job) KAAS_EXCLUDES(mutex_);
+    template <class T>
+    [[nodiscard]] static Answer answer_with(Result<T> planned, Reply<T> reply);
+    template <class Add>
+    void report(Add add) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool commit_and_check(const Draft& draft);
+    static void add_reports(Reports reports, Draft& draft);
+    static void reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft);
+    void publish(Draft draft, std::vector<Waiting> waiting) KAAS_EXCLUDES(mutex_);
+    /// Answers what `due` picks out of those who wait.
+    template <class Due>
+    void settle(Verdict verdict, Due due) KAAS_EXCLUDES(mutex_);
+    /// Answers who is late; gives the time to look again.
+    [[nodiscard]] base::Clock::Steady settle_late(bool idle) KAAS_EXCLUDES(mutex_);
+    void give_up(const std::string& why);
+    void end() KAAS_EXCLUDES(mutex_);
+    void tidy();
+
+    storage::SessionCheck& session_;
+    const base::Clock& clock_;
+    const ControllerConfig config_;
+    const std::function<void(const Push&)> push_;
+    const std::function<void()> wake_;
+    const base::ControllerEpoch epoch_;
+
+    // Of the thread that steps.
+    catalog::ControlLog log_;
+    catalog::ImagePtr image_;
+    std::int64_t next_producer_ = 0;  ///< within the epoch
+    bool untidy_ = true;              ///< older logs may be there to remove
+
     std::atomic<bool> reigning_ = true;
+    base::Mutex mutex_;
+    std::vector<Job> queue_ KAAS_GUARDED_BY(mutex_);
+    Reports reports_ KAAS_GUARDED_BY(mutex_);
+    std::vector<Waiting> waiting_ KAAS_GUARDED_BY(mutex_);
 };
 
 }  // namespace kaas::cluster

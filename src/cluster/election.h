@@ -7,17 +7,17 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 
 namespace kaas::cluster {
 
-inline constexpr const char* kElectionDirectory = "__cluster/election";
+inline constexpr std::string_view kElectionDirectory = "__cluster/election";
 
 /// A controller's epoch, held from its exclusive creation on (DESIGN 10). It is the controller's
 /// session: each act of the reign is checked against it.
 ///
-/// `__cluster/election/<epoch>` are empty directories, numbered without gaps, never removed. An
+/// `__cluster/election/<epoch:08x>` are empty directories, numbered without gaps, never removed. An
 /// epoch is ended by taking its mode away. Thread: any that may block.
 class ElectedEpoch final : public storage::SessionCheck {
 public:
@@ -39,6 +39,8 @@ private:
     std::int64_t counter_ = 0;
     SharedCheck check_;
 };
+
+[[nodiscard]] std::string election_path(base::ControllerEpoch epoch);
 
 /// Finds the newest election epoch: 0 when there is none. Listing is only a hint, creation is the
 /// proof (DESIGN rule 5): so the number may be old, never one that was not made.

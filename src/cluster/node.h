@@ -9,6 +9,7 @@
 #include "cluster/image_holder.h"
 #include "cluster/partition_table.h"
 #include "storage/log_config.h"
+#include "storage/log_dir.h"
 #include "storage/volume.h"
 
 #include <chrono>
@@ -37,12 +38,16 @@ struct NodeOptions {
     ControllerConfig controller;
     /// What a topic's configs say to its logs, over the broker's defaults.
     std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
-    base::Executor* io_pool = nullptr;  ///< blocking work; outlives the node
-    const base::Clock* clock = &base::Clock::system();
-    std::chrono::milliseconds beat_interval{1000};
+    /// Blocking work; outlives the node.
+    base::Executor* io_pool = nullptr;
+    base::Clock* clock = &base::Clock::system();
+    /// For the commit cycles of each volume. Name, volume, session, owner, pool and clock are the
+    /// node's.
+    storage::LogDirOptions logs;
+    std::chrono::milliseconds beat_interval{1'000};
     /// The node cannot go on (fenced, or its control log failed): the process should say so and
-    /// end. Called at most once, on the control thread.
-    std::function<void(const Error&)> on_lost;
+    /// end. Called at most once, on a thread of the node, which must not be stopped from it.
+    std::function<void(const Error&)> on_lost = [](const Error&) {};
 };
 
 /// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked

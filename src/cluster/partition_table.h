@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
 #include "catalog/change.h"
@@ -8,6 +9,7 @@
 #include "storage/log_config.h"
 #include "storage/volume.h"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -75,16 +77,22 @@ public:
     /// What the controller is told. Called from any thread.
     struct Reports {
         std::function<void(catalog::ImageVersion)> applied;
-        std::function<void(std::vector<catalog::PartitionEpoch>)> written;
+        std::function<void(std::vector<catalog::OpenedEpoch>)> opened;
+        /// Epochs that this broker has given up because their logs failed: it wants new ones.
         std::function<void(std::vector<catalog::PartitionEpoch>)> released;
         std::function<void(base::TopicId)> reclaimed;
     };
     struct Options {
         base::BrokerId self;
-        std::map<std::string, Place, std::less<>> places;
+        std::map<std::string, Place, std::less<>> places;  ///< by volume name
         base::Executor* io_pool = nullptr;
+        base::Clock* clock = &base::Clock::system();
         std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
         Reports reports;
+        /// Logs that open or close at once; the I/O pool has other work too.
+        std::size_t width = 8;
+        /// How long a log that closes may wait for its running cycle.
+        std::chrono::milliseconds release_patience{5'000};
     };
 
     explicit PartitionTable(Options options);
@@ -104,13 +112,18 @@ public:
     [[nodiscard]] std::size_t offline() const;
     [[nodiscard]] std::size_t serving() const;
 
+    /// Looks after open logs: reports which epochs have been written, gives up those whose log has
+    /// failed, tries again what could not be done, fails tickets that a hung volume keeps waiting.
+    /// To be called about once a second, on any one thread; it does no I/O.
+    void tick();
+
     /// Releases every log; on return each has answered what it could and written its last line.
     /// Blocks; not on the I/O pool. Later images open nothing.
     void close();
 
 private:
     class Impl;
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace kaas::cluster

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,22 +32,23 @@ public:
     [[nodiscard]] storage::DirectoryHandle& held() { return *held_; }
 
 private:
-    void run_one_look() KAAS_REQUIRES(mutex_);
+    /// One look, without the lock.
+    void look() KAAS_REQUIRES(mutex_);
 
     const std::unique_ptr<storage::DirectoryHandle> held_;
     const std::string name_;
 
     mutable base::Mutex mutex_;
     base::CondVar finished_;
-    bool looking_ KAAS_GUARDED_BY(mutex_) = false;
-    std::uint64_t started_ KAAS_GUARDED_BY(mutex_) =
-        0;  // looks begun; they end in order, one at a time
-    std::uint64_t answered_ KAAS_GUARDED_BY(mutex_) = 0;  // newest look that has ended
-    std::optional<storage::Error> last_error_ KAAS_GUARDED_BY(mutex_);
+    // Looks are numbered from 1 and run one at a time.
+    std::uint64_t begun_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint64_t ended_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint64_t last_good_ KAAS_GUARDED_BY(mutex_) = 0;
+    storage::Error last_error_ KAAS_GUARDED_BY(mutex_){storage::ErrorCode::kIo, {}};
     bool fenced_ KAAS_GUARDED_BY(mutex_) = false;
 };
 
-inline constexpr const char* kSessionsDirectory = "__sessions";
+inline constexpr std::string_view kSessionsDirectory = "__sessions";
 
 /// `__sessions/<broker id>.<incarnation>`
 [[nodiscard]] std::string session_path(base::BrokerId broker, const base::Incarnation& incarnation);

@@ -1,0 +1,343 @@
+#include "cluster/controller.h"
+
+#include "base/log.h"
+#include "cluster/balancer.h"
+#include "cluster/topic_admin.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+/// An idle controller vouches for its log after so long, so that a successor need not doubt it.
+constexpr std::chrono::seconds kIdle{1};
+
+std::unexpected<Error> not_controller() {
+    return fail(ErrorCode::kNotController, "This is not the correct controller for this cluster.");
+}
+std::unexpected<Error> timed_out() {
+    return fail(ErrorCode::kRequestTimedOut, "The request timed out.");
+}
+
+/// What was done is late; what was refused stays refused.
+template <class T>
+void time_out(Result<std::vector<T>>& planned) {
+    if (!planned) return;
+    for (auto& topic : *planned) {
+        if (topic.outcome) topic.outcome = timed_out();
+    }
+}
+void time_out(Result<std::monostate>& planned) {
+    if (planned) planned = timed_out();
+}
+void time_out(Result<ProducerIdBlock>&) {}  // waits for nobody
+
+Result<std::monostate> as_value(Result<void> result) {
+    if (!result) return std::unexpected(std::move(result).error());
+    return std::monostate{};
+}
+
+std::set<base::BrokerId> living_brokers(const catalog::Image& image) {
+    std::set<base::BrokerId> living;
+    for (const auto& [id, broker] : image.brokers()) {
+        if (broker->living()) living.insert(id);
+    }
+    return living;
+}
+
+/// Reports may be late: of topics that are gone, of epochs that are over.
+template <class Report>
+std::vector<Report> still_news(std::vector<Report> reports, const catalog::Image& image) {
+    std::erase_if(reports, [&](const Report& report) {
+        const auto* partition = image.partition(report.partition);
+        return partition == nullptr || !catalog::is_news(*partition, report);
+    });
+    return reports;
+}
+
+}  // namespace
+
+Controller::Controller(ControllerParts parts)
+    : session_(*parts.session),
+      clock_(*parts.clock),
+      config_(std::move(parts.config)),
+      push_(std::move(parts.push)),
+      wake_(std::move(parts.wake)),
+      epoch_(parts.image->version().epoch),
+      log_(std::move(parts.log)),
+      image_(std::move(parts.image)) {}
+
+Controller::~Controller() {
+    end();
+    step();  // answers what was still in the queue
+}
+
+void Controller::enqueue(Job job) {
+    {
+        base::MutexLock lock(mutex_);
+        queue_.push_back(std::move(job));
+    }
+    wake_();
+}
+
+template <class Add>
+void Controller::report(Add add) {
+    {
+        base::MutexLock lock(mutex_);
+        add(reports_);
+    }
+    wake_();
+}
+
+template <class T>
+Controller::Answer Controller::answer_with(Result<T> planned, Reply<T> reply) {
+    return [planned = std::move(planned), reply = std::move(reply)](Verdict verdict) mutable {
+        if (verdict == Verdict::kLost) planned = not_controller();
+        if (verdict == Verdict::kTimedOut) time_out(planned);
+        std::move(reply)(std::move(planned));
+    };
+}
+
+void Controller::create_topics(CreateTopics request, Reply<std::vector<CreatedTopic>> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[this, request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with(plan(request, config_, draft), std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::delete_topics(DeleteTopics request, Reply<std::vector<DeletedTopic>> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with<std::vector<DeletedTopic>>(plan(request, draft),
+                                                               std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::create_partitions(CreatePartitions request, Reply<std::vector<GrownTopic>> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with(plan(request, draft), std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::alter_configs(AlterConfigs request, Reply<std::monostate> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[this, request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with(as_value(plan(request, config_, draft)), std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock> reply) {
+    enqueue({[this, count, reply = std::move(reply)](Draft&) mutable {
+                 // Unique by the epoch, which nobody else ever has: no line needs to be written.
+                 constexpr std::int64_t kPerEpoch = std::int64_t{1} << 32;
+                 Result<ProducerIdBlock> block = not_controller();
+                 if (next_producer_ + count <= kPerEpoch) {
+                     block = ProducerIdBlock{
+                         base::ProducerId(epoch_.value() * kPerEpoch + next_producer_), count};
+                     next_producer_ += count;
+                 }
+                 return answer_with(std::move(block), std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::register_broker(catalog::Broker broker, Reply<std::monostate> reply) {
+    enqueue({[broker = std::move(broker), reply = std::move(reply)](Draft& draft) mutable {
+                 const auto id = broker.id;
+                 draft.add(catalog::BrokerRegistered{std::move(broker)});
+                 draft.add(catalog::LeadershipRenewed{id});
+                 return answer_with<std::monostate>(std::monostate{}, std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::remove_broker(base::BrokerId broker, Reply<std::monostate> reply) {
+    enqueue({[broker, reply = std::move(reply)](Draft& draft) mutable {
+                 const auto* known = draft.image().broker(broker);
+                 if (known != nullptr && known->living()) draft.add(catalog::BrokerGone{broker});
+                 return answer_with<std::monostate>(std::monostate{}, std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::released(std::vector<catalog::PartitionEpoch> epochs) {
+    report([&](Reports& reports) {
+        reports.released.insert(reports.released.end(), epochs.begin(), epochs.end());
+    });
+}
+
+void Controller::opened(std::vector<catalog::OpenedEpoch> epochs) {
+    report([&](Reports& reports) {
+        reports.opened.insert(reports.opened.end(), epochs.begin(), epochs.end());
+    });
+}
+
+void Controller::reclaimed(base::TopicId topic) {
+    report([&](Reports& reports) { reports.reclaimed.push_back(topic); });
+}
+
+void Controller::applied(base::BrokerId broker, catalog::ImageVersion version) {
+    settle(Verdict::kDone, [&](Waiting& waiting) {
+        if (waiting.version == version) waiting.brokers.erase(broker);
+        return waiting.brokers.empty();
+    });
+}
+
+base::Clock::Steady Controller::step() {
+    std::vector<Job> jobs;
+    Reports reports;
+    {
+        base::MutexLock lock(mutex_);
+        std::swap(jobs, queue_);
+        std::swap(reports, reports_);
+    }
+    Draft draft(*image_);
+    std::vector<Answer> now;
+    std::vector<Waiting> later;
+    for (auto& job : jobs) {
+        const auto before = draft.changes().size();
+        auto answer = job.plan(draft);
+        if (job.spread_by && draft.changes().size() > before) {
+            later.push_back({{}, {}, *job.spread_by, std::move(answer)});
+        } else {
+            now.push_back(std::move(answer));
+        }
+    }
+    add_reports(std::move(reports), draft);
+
+    const bool idle = jobs.empty() && draft.changes().empty();
+    const bool good = reigning() && (idle || commit_and_check(draft));
+    if (good) {
+        publish(std::move(draft), std::move(later));
+        if (idle) tidy();
+    } else {
+        for (auto& waiting : later) waiting.answer(Verdict::kLost);
+    }
+    for (auto& answer : now) answer(good ? Verdict::kDone : Verdict::kLost);
+    return settle_late(idle);
+}
+
+bool Controller::commit_and_check(const Draft& draft) {
+    if (!draft.changes().empty()) {
+        if (auto done = log_.commit(draft.changes(), draft.image()); !done) {
+            give_up(done.error().context);
+            return false;
+        }
+    }
+    // A look that failed proves nothing: nobody may hear of what was done, and nobody can undo it.
+    // So a successor has to say what stands.
+    if (auto checked = session_.confirm(); !checked) {
+        give_up(checked.error().context);
+        return false;
+    }
+    return true;
+}
+
+void Controller::publish(Draft draft, std::vector<Waiting> waiting) {
+    if (draft.changes().empty()) return;
+    auto changes = draft.changes();
+    image_ = std::move(draft).finish();
+    const auto living = living_brokers(*image_);
+    // Before the push: a broker may apply it before this thread comes back.
+    {
+        base::MutexLock lock(mutex_);
+        for (auto& one : waiting) {
+            one.version = image_->version();
+            one.brokers = living;
+            waiting_.push_back(std::move(one));
+        }
+    }
+    push_({image_, std::move(changes)});
+    // Nobody waits for a broker that has left.
+    settle(Verdict::kDone, [&](Waiting& one) {
+        std::erase_if(one.brokers, [&](base::BrokerId id) { return !living.contains(id); });
+        return one.brokers.empty();
+    });
+}
+
+void Controller::add_reports(Reports reports, Draft& draft) {
+    auto released = still_news(std::move(reports.released), draft.image());
+    if (!released.empty()) draft.add(catalog::Released{released});
+    reassign(released, draft);
+    auto opened = still_news(std::move(reports.opened), draft.image());
+    if (!opened.empty()) draft.add(catalog::Opened{std::move(opened)});
+    for (const auto& topic : reports.reclaimed) {
+        if (draft.image().deletions().contains(topic)) draft.add(catalog::TopicReclaimed{topic});
+    }
+}
+
+/// Who gave up an epoch without leaving (its log failed) wants the next one.
+void Controller::reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft) {
+    catalog::Assigned change;
+    for (const auto& [id, epoch] : released) {
+        const auto& partition = *draft.image().partition(id);
+        auto next = lead_again(draft.image(), partition);
+        if (!next) continue;
+        change.assignments.push_back({.partition = id,
+                                      .replicas = std::move(next->replicas),
+                                      .leader = next->leader,
+                                      .leader_epoch = epoch + 1,
+                                      .volume = std::move(next->volume)});
+    }
+    if (!change.assignments.empty()) draft.add(std::move(change));
+}
+
+template <class Due>
+void Controller::settle(Verdict verdict, Due due) {
+    std::vector<Waiting> settled;
+    {
+        base::MutexLock lock(mutex_);
+        std::vector<Waiting> rest;
+        for (auto& waiting : waiting_) {
+            (due(waiting) ? settled : rest).push_back(std::move(waiting));
+        }
+        waiting_ = std::move(rest);
+    }
+    for (auto& waiting : settled) waiting.answer(verdict);
+}
+
+base::Clock::Steady Controller::settle_late(bool idle) {
+    const auto now = clock_.now();
+    auto next = idle ? base::Clock::Steady::max() : now + kIdle;
+    settle(Verdict::kTimedOut, [&](const Waiting& waiting) {
+        if (waiting.deadline <= now) return true;
+        next = std::min(next, waiting.deadline);
+        return false;
+    });
+    return next;
+}
+
+void Controller::give_up(const std::string& why) {
+    base::log::warn("cluster", "controller epoch {} is over: {}", epoch_, why);
+    end();
+}
+
+void Controller::end() {
+    reigning_.store(false, std::memory_order_release);
+    settle(Verdict::kLost, [](const Waiting&) { return true; });
+}
+
+void Controller::tidy() {
+    if (untidy_) log_.remove_superseded(session_);
+    untidy_ = false;
+    if (auto settled = log_.settle(); !settled) give_up(settled.error().context);
+}
+
+void Controller::resign() {
+    step();
+    if (!reigning()) return;
+    if (auto released = log_.release(); !released) {
+        base::log::warn("cluster", "the control log has no last line: {}",
+                        released.error().context);
+    }
+    end();
+}
+
+}  // namespace kaas::cluster

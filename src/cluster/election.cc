@@ -1,0 +1,81 @@
+#include "cluster/election.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+std::unexpected<Error> failed(storage::Error error) {
+    return fail(
+        error.code == storage::ErrorCode::kFenced ? ErrorCode::kFenced : ErrorCode::kStorage,
+        std::move(error.context));
+}
+
+base::ControllerEpoch highest_name(const std::vector<std::string>& names) {
+    base::ControllerEpoch highest{0};
+    for (const auto& name : names) {
+        std::int32_t number = 0;
+        auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
+        if (wrong == std::errc() && end == name.data() + name.size()) {
+            highest = std::max(highest, base::ControllerEpoch(number));
+        }
+    }
+    return highest;
+}
+
+}  // namespace
+
+std::string election_path(base::ControllerEpoch epoch) {
+    return fmt::format("{}/{:08x}", kElectionDirectory, epoch.value());
+}
+
+Result<base::ControllerEpoch> newest_election(storage::Volume& volume) {
+    auto names = volume.list(std::string(kElectionDirectory));
+    if (!names) return failed(std::move(names).error());
+    const auto newest = highest_name(*names);
+    if (newest == base::ControllerEpoch(0)) return newest;
+    // Opened afresh: an epoch is made only on top of one that is surely there, so numbers have no
+    // gaps.
+    auto there = volume.hold(election_path(newest));
+    if (!there) return failed(std::move(there).error());
+    return newest;
+}
+
+Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(storage::Volume& volume) {
+    KAAS_TRY_ASSIGN(newest, newest_election(volume));
+    const auto own = newest + 1;
+    const auto path = election_path(own);
+    auto made = volume.make_directory(path);
+    if (!made && made.error().code == storage::ErrorCode::kExists) {
+        return fail(ErrorCode::kSuperseded, path + " was taken by another candidate");
+    }
+    if (made) made = volume.sync_directory(path);
+    if (made) made = volume.sync_directory(std::string(kElectionDirectory));
+    if (!made) return failed(std::move(made).error());
+    auto held = volume.hold(path);
+    if (!held) return failed(std::move(held).error());
+    // From here on the number is ours for ever; a candidate that dies before the marks are made
+    // leaves one that nobody acts under.
+    for (auto lower = newest; lower > base::ControllerEpoch(0); lower = lower - 1) {
+        auto marked = volume.mark(election_path(lower), storage::MarkKind::kKeep);
+        if (!marked) return failed(std::move(marked).error());
+    }
+    return std::unique_ptr<ElectedEpoch>(new ElectedEpoch(own, std::move(*held)));
+}
+
+ElectedEpoch::ElectedEpoch(base::ControllerEpoch number,
+                           std::unique_ptr<storage::DirectoryHandle> held)
+    : number_(number), check_(std::move(held), "controller epoch " + election_path(number)) {}
+
+Result<void> ElectedEpoch::beat() {
+    auto done = check_.confirm();
+    if (done) done = check_.held().beat(++counter_);
+    if (!done) return failed(std::move(done).error());
+    return {};
+}
+
+}  // namespace kaas::cluster

@@ -1,0 +1,113 @@
+#include "cluster/hosted_partition.h"
+
+#include "base/log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{1'000};
+constexpr std::chrono::milliseconds kLastPause{30'000};
+
+}  // namespace
+
+HostedPartition::HostedPartition(base::TopicPartition id, std::string directory)
+    : id_(id), directory_(std::move(directory)), pause_(kFirstPause) {}
+
+bool HostedPartition::aim(std::optional<Tenure> tenure) {
+    if (tenure == wanted_) return false;
+    wanted_ = std::move(tenure);
+    return true;
+}
+
+HostedPartition::Step HostedPartition::begin() {
+    if (busy_) return Step::kNone;
+    if (log_ && !still_wanted()) {
+        busy_ = true;
+        show(wanted_ ? Hosting::kOpening : Hosting::kNotHere);
+        return Step::kClose;
+    }
+    if (log_ || !wanted_) {
+        if (!log_) show(Hosting::kNotHere);
+        return Step::kNone;
+    }
+    if (still_wanted()) return Step::kNone;  // failed, and nothing new was given
+    busy_ = true;
+    held_ = wanted_;
+    retry_at_.reset();
+    show(Hosting::kOpening);
+    return Step::kOpen;
+}
+
+void HostedPartition::opened(storage::Result<LogPtr> result, base::Clock::Steady now) {
+    busy_ = false;
+    if (!result && !still_wanted()) return;
+    if (!result) {
+        base::log::warn("cluster", "{}: epoch {} did not open: {}", directory_, held_->epoch,
+                        result.error().context);
+        show(Hosting::kOffline);
+        plan_retry(result.error().code, now);
+        return;
+    }
+    log_ = std::move(*result);
+    told_.reset();
+    if (still_wanted()) show(Hosting::kServing);
+}
+
+void HostedPartition::closed() {
+    busy_ = false;
+    log_.reset();
+    held_.reset();
+}
+
+void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {
+    base::log::warn("cluster", "{}: epoch {} has failed: {}", directory_, held_->epoch,
+                    why.context);
+    log_.reset();
+    show(Hosting::kOffline);
+    plan_retry(why.code, now);
+}
+
+void HostedPartition::plan_retry(storage::ErrorCode code, base::Clock::Steady now) {
+    switch (code) {
+        // A new epoch cannot help: the whole incarnation is over, or a person has to look at a
+        // file.
+        case storage::ErrorCode::kFenced:
+        case storage::ErrorCode::kCorrupt: retry_at_.reset(); return;
+        // Somebody newer was here, so the controller already knows more.
+        case storage::ErrorCode::kExists:
+        case storage::ErrorCode::kNotFound: retry_at_ = now; return;
+        default: retry_at_ = now + pause_;
+    }
+}
+
+std::optional<catalog::PartitionEpoch> HostedPartition::surrender(base::Clock::Steady now) {
+    if (busy_ || log_ || !still_wanted() || !held_ || !retry_at_ || *retry_at_ > now) {
+        return std::nullopt;
+    }
+    // Once more later, should the report get lost; longer each time, should the next epochs fail as
+    // well.
+    retry_at_ = now + pause_;
+    pause_ = std::min(pause_ * 2, kLastPause);
+    return catalog::PartitionEpoch{id_, held_->epoch};
+}
+
+std::optional<catalog::OpenedEpoch> HostedPartition::news() {
+    if (busy_ || !log_ || !still_wanted()) return std::nullopt;
+    const catalog::OpenedEpoch now{id_, held_->epoch,
+                                   log_->written_epoch().value_or(base::kNoLeaderEpoch)};
+    if (told_ == now) return std::nullopt;
+    // Not at its opening: a log that fails at its first write has not recovered yet.
+    if (now.written == held_->epoch) pause_ = kFirstPause;
+    told_ = now;
+    return now;
+}
+
+void HostedPartition::show(Hosting state) {
+    state_ = state;
+    slot_->set(state, state == Hosting::kServing ? log_ : nullptr);
+}
+
+}  // namespace kaas::cluster

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "catalog/change.h"
+#include "catalog/model.h"
+#include "cluster/table_view.h"
+#include "storage/error.h"
+#include "storage/partition_log.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kaas::cluster {
+
+using LogPtr = std::shared_ptr<storage::PartitionLog>;
+
+/// An epoch of a partition that the assignment gives to this broker.
+struct Tenure {
+    base::LeaderEpoch epoch;
+    std::string volume;
+    std::vector<catalog::WalkedEpoch> walk;
+
+    friend bool operator==(const Tenure& a, const Tenure& b) {
+        return a.epoch == b.epoch && a.volume == b.volume;
+    }
+};
+
+/// What an image gave to do; whoever counts it down to zero reports.
+struct Batch {
+    catalog::ImageVersion version;
+    std::size_t open = 0;
+};
+
+/// One partition as this broker has it: what is wanted, what there is, and which step leads from
+/// one to the other. At most one step runs at a time; what is wanted may change meanwhile. Thread:
+/// passive; its table's lock.
+class HostedPartition {
+public:
+    enum class Step { kNone, kOpen, kClose };
+
+    HostedPartition(base::TopicPartition id, std::string directory);
+
+    /// Wants `tenure`, or none. True when that is news.
+    bool aim(std::optional<Tenure> tenure);
+    /// The next step, which the caller runs and ends by `opened` or `closed`. kNone while one runs.
+    [[nodiscard]] Step begin();
+
+    void opened(storage::Result<LogPtr> result, base::Clock::Steady now);
+    void closed();
+    /// The open log has failed by itself.
+    void failed(const storage::Error& why, base::Clock::Steady now);
+
+    /// The epoch to give up, when its log has failed and the time to try the next one has come.
+    [[nodiscard]] std::optional<catalog::PartitionEpoch> surrender(base::Clock::Steady now);
+    /// What the controller has not been told about the open log.
+    [[nodiscard]] std::optional<catalog::OpenedEpoch> news();
+
+    [[nodiscard]] const base::TopicPartition& id() const { return id_; }
+    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] const std::shared_ptr<Slot>& slot() const { return slot_; }
+    [[nodiscard]] Hosting state() const { return state_; }
+    [[nodiscard]] bool busy() const { return busy_; }
+    /// False when the running step is for a tenure that is not wanted any more.
+    [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
+    [[nodiscard]] const LogPtr& log() const { return log_; }
+    /// Of the running step, or of the log.
+    [[nodiscard]] const Tenure& tenure() const { return *held_; }
+
+    bool discarded = false;                       ///< the topic is deleted: no last line is needed
+    std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
+
+private:
+    void show(Hosting state);
+    void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
+
+    const base::TopicPartition id_;
+    const std::string directory_;
+    const std::shared_ptr<Slot> slot_ = std::make_shared<Slot>();
+
+    std::optional<Tenure> wanted_;
+    std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
+    LogPtr log_;
+    Hosting state_ = Hosting::kNotHere;
+    bool busy_ = false;
+    std::optional<catalog::OpenedEpoch> told_;
+    std::chrono::milliseconds pause_;
+    std::optional<base::Clock::Steady> retry_at_;
+};
+using HostedPartitionPtr = std::shared_ptr<HostedPartition>;
+
+}  // namespace kaas::cluster

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "cluster/error.h"
+#include "storage/volume.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kaas::cluster {
+
+/// What kaas understands; grows when older versions must not touch what we write.
+inline constexpr std::int32_t kVolumeFormat = 1;
+
+/// Which cluster a volume belongs to, in `kaas.json` at its root: a sign for people, and for a
+/// start to turn back at before it touches anything. The truth is in the control log: the sign only
+/// says it again, so every writer of it writes the same bytes.
+struct Identity {
+    std::string cluster_id;
+    std::int32_t format = kVolumeFormat;
+};
+
+/// Empty when there is no sign yet, or a torn one. Errors: kNewerFormat, kStorage.
+[[nodiscard]] Result<std::optional<Identity>> read_identity(storage::Volume& volume);
+/// Puts up the sign if it is not there. Errors: kStorage.
+[[nodiscard]] Result<void> write_identity(storage::Volume& volume, const Identity& identity);
+
+}  // namespace kaas::cluster

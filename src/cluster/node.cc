@@ -1,0 +1,367 @@
+#include "cluster/node.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "cluster/identity.h"
+#include "cluster/reign.h"
+#include "cluster/session.h"
+#include "cluster/topic_reclaimer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+constexpr const char* kLockFile = "kaas.lock";
+constexpr std::chrono::seconds kWatchInterval{1};
+
+std::unexpected<Error> failed(storage::Error error) {
+    return fail(ErrorCode::kStorage, std::move(error.context));
+}
+
+/// `<broker id>.<incarnation>`, as `session_path` names them.
+std::optional<catalog::Holder> session_of(std::string_view name) {
+    const auto dot = name.find('.');
+    if (dot == std::string_view::npos) return std::nullopt;
+    std::int32_t id = 0;
+    auto [end, wrong] = std::from_chars(name.data(), name.data() + dot, id);
+    auto incarnation = base::Uuid::parse(name.substr(dot + 1));
+    if (wrong != std::errc() || end != name.data() + dot || !incarnation) return std::nullopt;
+    return catalog::Holder{base::BrokerId(id), base::Incarnation{*incarnation}};
+}
+
+/// Runs `turn` on a thread of its own, again and again: when woken, and by the time that the last
+/// turn gave.
+class Loop {
+public:
+    using Turn = std::function<base::Clock::Steady()>;
+
+    Loop(std::string name, base::Clock& clock, Turn turn)
+        : name_(std::move(name)), clock_(clock), turn_(std::move(turn)) {}
+    ~Loop() { stop(); }
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+    void start() {
+        thread_ = std::thread([this] { run(); });
+    }
+    void wake() KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        woken_ = true;
+        changed_.notify_all();
+    }
+    void stop() KAAS_EXCLUDES(mutex_) {
+        {
+            base::MutexLock lock(mutex_);
+            stopping_ = true;
+            changed_.notify_all();
+        }
+        if (thread_.joinable()) thread_.join();
+    }
+
+private:
+    void run() KAAS_EXCLUDES(mutex_) {
+        base::set_thread_name(name_);
+        while (true) {
+            const auto next = turn_();
+            base::MutexLock lock(mutex_);
+            while (!woken_ && !stopping_) {
+                const auto now = clock_.now();
+                if (next <= now) break;
+                // Never for long: the clock may be one that a test moves.
+                changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(
+                                              next - now, std::chrono::seconds(1)));
+            }
+            if (stopping_) return;
+            woken_ = false;
+        }
+    }
+
+    const std::string name_;
+    base::Clock& clock_;
+    const Turn turn_;
+    base::Mutex mutex_;
+    base::CondVar changed_;
+    bool woken_ KAAS_GUARDED_BY(mutex_) = false;
+    bool stopping_ KAAS_GUARDED_BY(mutex_) = false;
+    std::thread thread_;
+};
+
+}  // namespace
+
+class Node::Impl {
+public:
+    explicit Impl(NodeOptions options) : options_(std::move(options)) {}
+    ~Impl() { stop(); }
+
+    Result<void> start();
+    void stop();
+
+    NodeOptions options_;
+    ImageHolder images_;
+    std::unique_ptr<PartitionTable> table_;
+    std::unique_ptr<Controller> controller_;
+    std::string cluster_id_;
+
+private:
+    /// A volume as this life of the node uses it.
+    struct Member {
+        NamedVolume volume;
+        std::unique_ptr<Session> session;
+        std::unique_ptr<storage::LogDir> logs;
+    };
+
+    Result<void> lock();
+    Result<void> check_identity() const;
+    Result<void> open_sessions();
+    Result<void> take_office();
+    Result<void> mark_the_dead(const catalog::Image& image);
+    void open_logs();
+    Result<void> join();
+
+    base::Clock::Steady control();
+    base::Clock::Steady watch();
+    void lost(const Error& why);
+
+    std::unique_ptr<storage::FileLock> lock_;
+    std::vector<Member> members_;
+    std::unique_ptr<ElectedEpoch> office_;
+    base::Clock::Steady next_beat_{};
+    std::atomic<bool> lost_ = false;
+    std::unique_ptr<Loop> control_;
+    std::unique_ptr<Loop> watch_;
+    bool stopped_ = false;
+};
+
+Result<void> Node::Impl::start() {
+    KAAS_ASSERT(!options_.volumes.empty());
+    control_ =
+        std::make_unique<Loop>("kaas-control", *options_.clock, [this] { return control(); });
+    watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
+    KAAS_TRY(lock());
+    KAAS_TRY(check_identity());
+    KAAS_TRY(open_sessions());
+    KAAS_TRY(take_office());
+    open_logs();
+    KAAS_TRY(join());
+    control_->start();
+    watch_->start();
+    return {};
+}
+
+Result<void> Node::Impl::lock() {
+    auto& volume = *options_.volumes.front().volume;
+    auto locked = volume.lock(kLockFile, std::to_string(::getpid()));
+    if (locked) {
+        lock_ = std::move(*locked);
+        return {};
+    }
+    if (locked.error().code != storage::ErrorCode::kLocked)
+        return failed(std::move(locked).error());
+    return fail(ErrorCode::kInUse,
+                volume.root() + " is in use by process " + locked.error().context);
+}
+
+Result<void> Node::Impl::check_identity() const {
+    std::optional<std::string> wanted = options_.cluster_id;
+    for (const auto& [name, volume] : options_.volumes) {
+        KAAS_TRY_ASSIGN(identity, read_identity(*volume));
+        if (!identity) continue;
+        if (wanted && *wanted != identity->cluster_id) {
+            return fail(ErrorCode::kWrongCluster, volume->root() + " belongs to cluster '" +
+                                                      identity->cluster_id + "', not to '" +
+                                                      *wanted + "'");
+        }
+        wanted = identity->cluster_id;
+    }
+    return {};
+}
+
+Result<void> Node::Impl::open_sessions() {
+    for (const auto& volume : options_.volumes) {
+        KAAS_TRY(prepare_cluster(*volume.volume));
+        if (auto made = prepare_reclaiming(*volume.volume); !made) {
+            return failed(std::move(made).error());
+        }
+        KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
+        members_.push_back({volume, std::move(session), nullptr});
+    }
+    return {};
+}
+
+Result<void> Node::Impl::take_office() {
+    KAAS_TRY_ASSIGN(
+        reign, begin_reign(*options_.volumes.front().volume, options_.id, options_.cluster_id));
+    cluster_id_ = reign.image->cluster_id();
+    for (const auto& [name, volume] : options_.volumes) {
+        KAAS_TRY(write_identity(*volume, {cluster_id_}));
+    }
+    KAAS_TRY(mark_the_dead(*reign.image));
+    office_ = std::move(reign.session);
+    controller_ =
+        std::make_unique<Controller>(ControllerParts{.log = std::move(reign.log),
+                                                     .image = std::move(reign.image),
+                                                     .session = office_.get(),
+                                                     .clock = options_.clock,
+                                                     .config = options_.controller,
+                                                     .push =
+                                                         [this](const Push& push) {
+                                                             images_.publish(push.image);
+                                                             table_->apply(push.image);
+                                                         },
+                                                     .wake = [this] { control_->wake(); }});
+    return {};
+}
+
+/// The lock was free, so whoever held a session here is gone, registered or not.
+Result<void> Node::Impl::mark_the_dead(const catalog::Image& image) {
+    for (const auto& [volume, session, logs] : members_) {
+        for (const auto& [id, broker] : image.brokers()) {
+            auto old = broker->sessions.find(volume.name);
+            if (old == broker->sessions.end()) continue;
+            KAAS_TRY(mark_session(*volume.volume, id, old->second));
+        }
+        // Those of starts that died before they were registered; nobody was ever told of them.
+        auto names = volume.volume->list(std::string(kSessionsDirectory));
+        if (!names) return failed(std::move(names).error());
+        for (const auto& name : *names) {
+            auto left = session_of(name);
+            if (!left || left->incarnation == session->incarnation()) continue;
+            KAAS_TRY(mark_session(*volume.volume, left->broker, left->incarnation));
+        }
+    }
+    return {};
+}
+
+void Node::Impl::open_logs() {
+    PartitionTable::Options table{.self = options_.id,
+                                  .places = {},
+                                  .io_pool = options_.io_pool,
+                                  .clock = options_.clock,
+                                  .log_config = options_.log_config,
+                                  .reports = {}};
+    for (auto& member : members_) {
+        auto logs = options_.logs;
+        logs.name = member.volume.name;
+        logs.volume = member.volume.volume;
+        logs.session = member.session.get();
+        logs.io_pool = options_.io_pool;
+        logs.clock = options_.clock;
+        logs.owner = {options_.id, member.session->incarnation()};
+        member.logs = std::make_unique<storage::LogDir>(std::move(logs));
+        member.logs->start();
+        table.places[member.volume.name] = {member.volume.volume, member.logs.get(),
+                                            member.session->incarnation()};
+    }
+    auto& controller = *controller_;
+    const auto self = options_.id;
+    table.reports.applied = [&controller, self](catalog::ImageVersion version) {
+        controller.applied(self, version);
+    };
+    table.reports.opened = [&controller](std::vector<catalog::OpenedEpoch> epochs) {
+        controller.opened(std::move(epochs));
+    };
+    table.reports.released = [&controller](std::vector<catalog::PartitionEpoch> epochs) {
+        controller.released(std::move(epochs));
+    };
+    table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
+    table_ = std::make_unique<PartitionTable>(std::move(table));
+}
+
+Result<void> Node::Impl::join() {
+    catalog::Broker self{.id = options_.id,
+                         .sessions = {},
+                         .endpoints = options_.endpoints,
+                         .rack = options_.rack,
+                         .unknown = nullptr};
+    for (const auto& member : members_) {
+        self.sessions.emplace(member.volume.name, member.session->incarnation());
+    }
+    base::InlineExecutor here;
+    Result<std::monostate> joined = fail(ErrorCode::kNotController, "the registration was lost");
+    controller_->register_broker(std::move(self),
+                                 {&here, [&](Result<std::monostate> result) { joined = result; }});
+    controller_->step();
+    if (!joined) return std::unexpected(std::move(joined).error());
+    return {};
+}
+
+base::Clock::Steady Node::Impl::control() {
+    const auto next = controller_->step();
+    const auto now = options_.clock->now();
+    if (now >= next_beat_) {
+        next_beat_ = now + options_.beat_interval;
+        // A beat that fails for another reason proves nothing; the next act of the controller
+        // checks again.
+        if (auto beaten = office_->beat(); !beaten && beaten.error().code == ErrorCode::kFenced) {
+            lost(beaten.error());
+        }
+    }
+    if (!controller_->reigning()) {
+        lost({ErrorCode::kNotController, "the controller cannot go on; the log says why"});
+        return base::Clock::Steady::max();
+    }
+    return std::min(next, next_beat_);
+}
+
+base::Clock::Steady Node::Impl::watch() {
+    table_->tick();
+    for (const auto& member : members_) {
+        if (!member.session->fenced()) continue;
+        lost({ErrorCode::kFenced, "the session on volume '" + member.volume.name + "' was ended"});
+    }
+    return options_.clock->now() + kWatchInterval;
+}
+
+void Node::Impl::lost(const Error& why) {
+    if (lost_.exchange(true)) return;
+    base::log::error("cluster", "broker {} cannot go on: {}", options_.id, why.context);
+    options_.on_lost(why);
+}
+
+void Node::Impl::stop() {
+    if (std::exchange(stopped_, true)) return;
+    watch_->stop();
+    if (table_) table_->close();
+    control_->stop();
+    if (controller_) {
+        base::InlineExecutor here;
+        controller_->remove_broker(options_.id, {&here, [](Result<std::monostate>) {}});
+        controller_->resign();
+    }
+    for (auto& member : members_) {
+        if (member.logs) member.logs->stop();
+        // Its own end, so that nothing is left for others to mark.
+        auto ended =
+            mark_session(*member.volume.volume, options_.id, member.session->incarnation());
+        if (!ended) base::log::warn("cluster", "a session stays: {}", ended.error().context);
+    }
+}
+
+Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
+    auto impl = std::make_unique<Impl>(std::move(options));
+    KAAS_TRY(impl->start());
+    return std::unique_ptr<Node>(new Node(std::move(impl)));
+}
+
+Node::Node(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Node::~Node() = default;
+
+base::BrokerId Node::id() const { return impl_->options_.id; }
+const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
+ImageHolder& Node::images() { return impl_->images_; }
+PartitionTable& Node::partitions() { return *impl_->table_; }
+Controller& Node::controller() { return *impl_->controller_; }
+void Node::stop() { impl_->stop(); }
+
+}  // namespace kaas::cluster

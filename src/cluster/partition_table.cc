@@ -1,0 +1,497 @@
+#include "cluster/partition_table.h"
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "catalog/topic_name.h"
+#include "cluster/hosted_partition.h"
+#include "cluster/table_view.h"
+#include "cluster/topic_reclaimer.h"
+#include "storage/log_dir.h"
+#include "storage/partition_log.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace kaas::cluster {
+
+// ---- look-ups ---------------------------------------------------------------------------------
+
+namespace {
+
+Hosted look_up(const HostedTopicPtr* hosted, const catalog::Topic* known,
+               base::PartitionId partition) {
+    const auto at = static_cast<std::size_t>(partition.value());
+    if (hosted != nullptr && partition.value() >= 0 && at < (*hosted)->slots.size()) {
+        if (const auto& slot = (*hosted)->slots[at]) return slot->get();
+    }
+    const bool exists = known != nullptr && known->partition(partition) != nullptr;
+    return {exists ? Hosting::kNotHere : Hosting::kUnknown, nullptr};
+}
+
+}  // namespace
+
+PartitionReader::PartitionReader(const Versioned<TableView>& views) : views_(views) {}
+PartitionReader::PartitionReader(PartitionReader&&) noexcept = default;
+PartitionReader& PartitionReader::operator=(PartitionReader&&) noexcept = default;
+PartitionReader::~PartitionReader() = default;
+
+Hosted PartitionReader::find(const base::TopicId& topic, base::PartitionId partition) {
+    const auto& view = *views_.get();
+    return look_up(view.by_id.find(topic), view.image->topic(topic), partition);
+}
+
+Hosted PartitionReader::find(std::string_view topic, base::PartitionId partition) {
+    const auto& view = *views_.get();
+    return look_up(view.by_name.find(topic), view.image->topic(topic), partition);
+}
+
+const catalog::Image& PartitionReader::image() { return *views_.get()->image; }
+
+// ---- the table --------------------------------------------------------------------------------
+
+namespace {
+
+struct LocalTopic {
+    std::shared_ptr<const storage::LogConfig> config;
+    std::vector<HostedPartitionPtr> partitions;  ///< null where this broker never had the partition
+};
+
+/// A deleted topic on its way out.
+struct Removal {
+    catalog::Deletion deletion;
+    std::vector<HostedPartitionPtr> closing;
+    bool busy = false;
+};
+
+/// What is said once the lock is gone.
+struct Outbox {
+    std::vector<catalog::ImageVersion> applied;
+    std::vector<catalog::OpenedEpoch> opened;
+    std::vector<catalog::PartitionEpoch> released;
+    std::vector<base::TopicId> reclaimed;
+};
+
+}  // namespace
+
+/// Shared with the jobs that it has on the I/O pool.
+class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
+public:
+    explicit Impl(Options options) : options_(std::move(options)), views_(first_view()) {}
+
+    void apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
+    void tick() KAAS_EXCLUDES(mutex_);
+    void close() KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
+
+private:
+    using Job = std::move_only_function<void()>;
+
+    static std::shared_ptr<const TableView> first_view();
+    [[nodiscard]] std::optional<Tenure> wanted(const catalog::Partition& partition) const;
+
+    void host(const catalog::Topic& topic, bool new_configs, TableView& view,
+              const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
+    /// Makes room for the partitions that are wanted here; true when there are more than before.
+    [[nodiscard]] bool extend(const catalog::Topic& topic, LocalTopic& local) const;
+    static void show(const catalog::Topic& topic, const LocalTopic& local, TableView& view);
+    void drop(const catalog::Topic& topic, TableView& view, const std::shared_ptr<Batch>& batch)
+        KAAS_REQUIRES(mutex_);
+    void aim(const HostedPartitionPtr& partition, std::optional<Tenure> tenure,
+             const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
+
+    void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
+    void open(const HostedPartitionPtr& partition, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::Result<LogPtr> open_log(const HostedPartition& partition,
+                                                   const Tenure& tenure,
+                                                   const storage::LogConfig& config) const;
+    void close(const HostedPartitionPtr& partition, const LogPtr& log, bool discarded)
+        KAAS_EXCLUDES(mutex_);
+    void finish(Batch& batch) KAAS_REQUIRES(mutex_);
+
+    void remove_when_closed(const base::TopicId& topic) KAAS_REQUIRES(mutex_);
+    void remove(const catalog::Deletion& deletion) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::Result<void> remove_files(const catalog::Deletion& deletion) const;
+
+    /// Sends what is in the outbox, and gives queued jobs to the pool.
+    void flush() KAAS_EXCLUDES(mutex_);
+    void run_jobs() KAAS_EXCLUDES(mutex_);
+    void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::vector<LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
+
+    const Options options_;
+    Versioned<TableView> views_;
+
+    mutable base::Mutex mutex_;
+    base::CondVar idle_;
+    std::unordered_map<base::TopicId, LocalTopic> topics_ KAAS_GUARDED_BY(mutex_);
+    std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
+    Outbox outbox_ KAAS_GUARDED_BY(mutex_);
+    std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
+    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
+    bool closing_ KAAS_GUARDED_BY(mutex_) = false;
+};
+
+std::shared_ptr<const TableView> PartitionTable::Impl::first_view() {
+    auto view = std::make_shared<TableView>();
+    view->image = std::make_shared<const catalog::Image>();
+    return view;
+}
+
+std::optional<Tenure> PartitionTable::Impl::wanted(const catalog::Partition& partition) const {
+    if (partition.released || partition.leader.broker != options_.self) return std::nullopt;
+    auto place = options_.places.find(partition.volume());
+    // Meant for an earlier life of this broker: not an order to this one.
+    if (place == options_.places.end() ||
+        place->second.incarnation != partition.leader.incarnation) {
+        return std::nullopt;
+    }
+    return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition)};
+}
+
+void PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
+    auto view = std::make_shared<TableView>(*views_.get());
+    const auto older = std::exchange(view->image, next);
+    {
+        base::MutexLock lock(mutex_);
+        if (closing_) return;
+        auto batch = std::make_shared<Batch>(next->version(), 1);
+        next->for_each_changed_topic(
+            *older, [&](const catalog::TopicPtr* before,
+                        const catalog::TopicPtr* now) KAAS_REQUIRES(mutex_) {
+                if (now == nullptr) return drop(**before, *view, batch);
+                const bool new_configs = before == nullptr || (*before)->configs != (*now)->configs;
+                host(**now, new_configs, *view, batch);
+            });
+        for (const auto& [id, deletion] : next->deletions()) {
+            removals_[id].deletion = deletion;
+            remove_when_closed(id);
+        }
+        // Shown before the logs are: they are found by it as they come.
+        views_.set(std::move(view));
+        finish(*batch);
+    }
+    flush();
+}
+
+void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, TableView& view,
+                                const std::shared_ptr<Batch>& batch) {
+    auto& local = topics_[topic.id];
+    if (new_configs) {
+        local.config =
+            std::make_shared<const storage::LogConfig>(options_.log_config(topic.configs));
+        for (const auto& partition : local.partitions) {
+            if (partition && partition->log()) partition->log()->set_config(*local.config);
+        }
+    }
+    if (extend(topic, local)) show(topic, local, view);
+    for (std::size_t i = 0; i < local.partitions.size(); ++i) {
+        if (local.partitions[i]) aim(local.partitions[i], wanted(topic.partitions[i]), batch);
+    }
+}
+
+bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local) const {
+    bool more = false;
+    local.partitions.resize(topic.partitions.size());
+    for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
+        if (local.partitions[i] || !wanted(topic.partitions[i])) continue;
+        local.partitions[i] = std::make_shared<HostedPartition>(
+            base::TopicPartition{topic.id, base::PartitionId(static_cast<std::int32_t>(i))},
+            catalog::topic_directory(topic.name, topic.id) + "/" + std::to_string(i));
+        more = true;
+    }
+    return more;
+}
+
+void PartitionTable::Impl::show(const catalog::Topic& topic, const LocalTopic& local,
+                                TableView& view) {
+    auto shown = std::make_shared<HostedTopic>();
+    shown->name = topic.name;
+    shown->id = topic.id;
+    shown->slots.reserve(local.partitions.size());
+    for (const auto& partition : local.partitions) {
+        shown->slots.push_back(partition ? partition->slot() : nullptr);
+    }
+    view.by_id.put(topic.id, shown);
+    view.by_name.put(shown->name, shown);
+}
+
+void PartitionTable::Impl::drop(const catalog::Topic& topic, TableView& view,
+                                const std::shared_ptr<Batch>& batch) {
+    auto local = std::move(topics_[topic.id]);
+    topics_.erase(topic.id);
+    view.by_id.erase(topic.id);
+    // The name may be another topic's already: images may be far apart.
+    const auto* named = view.by_name.find(topic.name);
+    if (named != nullptr && (*named)->id == topic.id) view.by_name.erase(topic.name);
+    auto& closing = removals_[topic.id].closing;
+    for (auto& partition : local.partitions) {
+        if (!partition) continue;
+        partition->discarded = true;
+        closing.push_back(partition);
+        aim(partition, std::nullopt, batch);
+    }
+}
+
+void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optional<Tenure> tenure,
+                               const std::shared_ptr<Batch>& batch) {
+    if (!partition->aim(std::move(tenure))) return;
+    ++batch->open;
+    partition->batches.push_back(batch);
+    go_on(partition);
+}
+
+// ---- steps of one partition -------------------------------------------------------------------
+
+void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
+    switch (partition->begin()) {
+        case HostedPartition::Step::kOpen:
+            jobs_.emplace_back([self = shared_from_this(), partition,
+                                tenure = partition->tenure()] { self->open(partition, tenure); });
+            return;
+        case HostedPartition::Step::kClose:
+            jobs_.emplace_back(
+                [self = shared_from_this(), partition, log = partition->log(),
+                 discarded = partition->discarded] { self->close(partition, log, discarded); });
+            return;
+        case HostedPartition::Step::kNone: break;
+    }
+    if (partition->busy()) return;
+    for (const auto& batch : std::exchange(partition->batches, {})) finish(*batch);
+    if (partition->discarded) remove_when_closed(partition->id().topic);
+}
+
+void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenure& tenure) {
+    std::shared_ptr<const storage::LogConfig> config;
+    {
+        base::MutexLock lock(mutex_);
+        auto local = topics_.find(partition->id().topic);
+        if (local != topics_.end() && partition->still_wanted()) config = local->second.config;
+    }
+    storage::Result<LogPtr> result =
+        storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
+    if (config) result = open_log(*partition, tenure, *config);
+    {
+        base::MutexLock lock(mutex_);
+        partition->opened(std::move(result), options_.clock->now());
+        auto local = topics_.find(partition->id().topic);
+        if (partition->log() && local != topics_.end() && local->second.config != config) {
+            partition->log()->set_config(*local->second.config);
+        }
+        if (auto news = partition->news()) outbox_.opened.push_back(*news);
+        go_on(partition);
+    }
+    flush();
+}
+
+storage::Result<LogPtr> PartitionTable::Impl::open_log(const HostedPartition& partition,
+                                                       const Tenure& tenure,
+                                                       const storage::LogConfig& config) const {
+    storage::PartitionLogOptions options;
+    options.log_dir = options_.places.find(tenure.volume)->second.logs;
+    options.directory = partition.directory();
+    options.epoch = tenure.epoch;
+    options.config = config;
+    for (const auto& step : tenure.walk) {
+        auto place = options_.places.find(step.volume);
+        if (place == options_.places.end()) {
+            return storage::fail(storage::ErrorCode::kIo, "epoch " +
+                                                              std::to_string(step.epoch.value()) +
+                                                              " lies on volume '" + step.volume +
+                                                              "', which this broker does not have");
+        }
+        options.earlier.push_back({place->second.volume, step.epoch.value(), step.written});
+    }
+    return storage::PartitionLog::open(std::move(options));
+}
+
+void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const LogPtr& log,
+                                 bool discarded) {
+    if (discarded) {
+        log->abandon(storage::ErrorCode::kClosed);
+    } else if (auto released = log->release(options_.release_patience); !released) {
+        base::log::warn("cluster", "{}: released without a last line: {}", partition->directory(),
+                        released.error().context);
+    }
+    {
+        base::MutexLock lock(mutex_);
+        partition->closed();
+        go_on(partition);
+    }
+    flush();
+}
+
+void PartitionTable::Impl::finish(Batch& batch) {
+    if (--batch.open == 0) outbox_.applied.push_back(batch.version);
+}
+
+// ---- deleted topics ---------------------------------------------------------------------------
+
+void PartitionTable::Impl::remove_when_closed(const base::TopicId& topic) {
+    auto found = removals_.find(topic);
+    if (closing_ || found == removals_.end()) return;
+    auto& removal = found->second;
+    const bool open = std::ranges::any_of(removal.closing, [](const HostedPartitionPtr& partition) {
+        return partition->busy() || partition->log();
+    });
+    // Without the record of the deletion nothing is removed: absence deletes nothing (rule 4).
+    if (open || removal.busy || removal.deletion.name.empty()) return;
+    removal.busy = true;
+    jobs_.emplace_back(
+        [self = shared_from_this(), deletion = removal.deletion] { self->remove(deletion); });
+}
+
+void PartitionTable::Impl::remove(const catalog::Deletion& deletion) {
+    const auto removed = remove_files(deletion);
+    if (!removed) {
+        base::log::warn("cluster", "topic '{}' ({}) is deleted, but its files stay for now: {}",
+                        deletion.name, deletion.id.uuid.to_string(), removed.error().context);
+    }
+    {
+        base::MutexLock lock(mutex_);
+        if (removed) {
+            removals_.erase(deletion.id);
+            outbox_.reclaimed.push_back(deletion.id);
+        } else {
+            removals_[deletion.id].busy = false;  // the next tick tries again
+        }
+    }
+    flush();
+}
+
+storage::Result<void> PartitionTable::Impl::remove_files(const catalog::Deletion& deletion) const {
+    for (const auto& volume : deletion.volumes) {
+        auto place = options_.places.find(volume);
+        if (place == options_.places.end()) {
+            return storage::fail(storage::ErrorCode::kIo,
+                                 "volume '" + volume + "' is not one of this broker's");
+        }
+        auto& session = place->second.logs->session();
+        KAAS_TRY(set_aside(*place->second.volume, session, deletion.name, deletion.id));
+        KAAS_TRY(reclaim(*place->second.volume, session, deletion.name, deletion.id));
+    }
+    return {};
+}
+
+// ---- upkeep -----------------------------------------------------------------------------------
+
+void PartitionTable::Impl::tick() {
+    std::vector<LogPtr> stalled;
+    {
+        base::MutexLock lock(mutex_);
+        const auto now = options_.clock->now();
+        for (const auto& [id, local] : topics_) {
+            for (const auto& partition : local.partitions) {
+                if (partition) look_after(*partition, now);
+            }
+        }
+        std::vector<base::TopicId> removals;
+        for (const auto& [id, removal] : removals_) removals.push_back(id);
+        for (const auto& id : removals) remove_when_closed(id);
+        stalled = stalled_logs();
+    }
+    for (const auto& log : stalled) log->fail_stalled();
+    flush();
+}
+
+void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::Steady now) {
+    if (partition.state() == Hosting::kServing) {
+        if (auto why = partition.log()->failure()) partition.failed(*why, now);
+    }
+    if (auto news = partition.news()) outbox_.opened.push_back(*news);
+    if (auto surrendered = partition.surrender(now)) outbox_.released.push_back(*surrendered);
+}
+
+std::vector<LogPtr> PartitionTable::Impl::stalled_logs() const {
+    std::vector<LogPtr> logs;
+    for (const auto& [name, place] : options_.places) {
+        if (!place.logs->stalled()) continue;
+        for (const auto& [id, local] : topics_) {
+            for (const auto& partition : local.partitions) {
+                if (!partition || !partition->log() || partition->tenure().volume != name) continue;
+                logs.push_back(partition->log());
+            }
+        }
+    }
+    return logs;
+}
+
+void PartitionTable::Impl::close() {
+    {
+        base::MutexLock lock(mutex_);
+        closing_ = true;
+        auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
+        for (const auto& [id, local] : topics_) {
+            for (const auto& partition : local.partitions) {
+                if (partition) aim(partition, std::nullopt, nobody);
+            }
+        }
+    }
+    flush();
+    base::MutexLock lock(mutex_);
+    while (workers_ > 0 || !jobs_.empty()) idle_.wait(mutex_);
+}
+
+void PartitionTable::Impl::flush() {
+    Outbox out;
+    std::size_t more = 0;
+    {
+        base::MutexLock lock(mutex_);
+        std::swap(out, outbox_);
+        more = std::min(options_.width - std::min(workers_, options_.width), jobs_.size());
+        workers_ += more;
+    }
+    const auto& reports = options_.reports;
+    if (!out.opened.empty()) reports.opened(std::move(out.opened));
+    if (!out.released.empty()) reports.released(std::move(out.released));
+    for (const auto& topic : out.reclaimed) reports.reclaimed(topic);
+    for (const auto& version : out.applied) reports.applied(version);
+    for (std::size_t i = 0; i < more; ++i) {
+        options_.io_pool->post([self = shared_from_this()] { self->run_jobs(); });
+    }
+}
+
+void PartitionTable::Impl::run_jobs() {
+    while (true) {
+        Job job;
+        {
+            base::MutexLock lock(mutex_);
+            if (jobs_.empty()) {
+                if (--workers_ == 0) idle_.notify_all();
+                return;
+            }
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+        }
+        job();
+    }
+}
+
+std::size_t PartitionTable::Impl::count(Hosting state) const {
+    base::MutexLock lock(mutex_);
+    std::size_t count = 0;
+    for (const auto& [id, local] : topics_) {
+        count += static_cast<std::size_t>(
+            std::ranges::count_if(local.partitions, [&](const HostedPartitionPtr& partition) {
+                return partition && partition->state() == state;
+            }));
+    }
+    return count;
+}
+
+PartitionTable::PartitionTable(Options options)
+    : impl_(std::make_shared<Impl>(std::move(options))) {}
+PartitionTable::~PartitionTable() = default;
+
+void PartitionTable::apply(const catalog::ImagePtr& next) { impl_->apply(next); }
+PartitionReader PartitionTable::reader() const { return PartitionReader(impl_->views()); }
+std::size_t PartitionTable::opening() const { return impl_->count(Hosting::kOpening); }
+std::size_t PartitionTable::offline() const { return impl_->count(Hosting::kOffline); }
+std::size_t PartitionTable::serving() const { return impl_->count(Hosting::kServing); }
+void PartitionTable::tick() { impl_->tick(); }
+void PartitionTable::close() { impl_->close(); }
+
+}  // namespace kaas::cluster

@@ -1,0 +1,84 @@
+#include "cluster/reign.h"
+
+#include "catalog/change.h"
+#include "cluster/session.h"
+
+#include <string_view>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+std::unexpected<Error> failed(storage::Error error) {
+    return fail(
+        error.code == storage::ErrorCode::kFenced ? ErrorCode::kFenced : ErrorCode::kStorage,
+        std::move(error.context));
+}
+
+std::unexpected<Error> failed(catalog::Error error) {
+    switch (error.code) {
+        case catalog::ErrorCode::kNewerFormat:
+            return fail(ErrorCode::kNewerFormat, std::move(error.context));
+        case catalog::ErrorCode::kSuperseded:
+            return fail(ErrorCode::kSuperseded, std::move(error.context));
+        case catalog::ErrorCode::kMalformed:
+        case catalog::ErrorCode::kStorage: break;
+    }
+    return fail(ErrorCode::kStorage, std::move(error.context));
+}
+
+Result<void> make(storage::Volume& volume, std::string_view path) {
+    auto made = volume.make_directory(std::string(path));
+    if (!made && made.error().code != storage::ErrorCode::kExists) {
+        return failed(std::move(made).error());
+    }
+    return {};
+}
+
+Result<void> sync(storage::Volume& volume, std::string_view path) {
+    auto done = volume.sync_directory(std::string(path));
+    if (!done) return failed(std::move(done).error());
+    return {};
+}
+
+Result<catalog::ImageEditor> successor_of(std::optional<catalog::TakenControl> taken,
+                                          const std::optional<std::string>& cluster_id) {
+    if (!taken) {
+        return catalog::ImageEditor(cluster_id.value_or(base::Uuid::random().to_string()));
+    }
+    const auto& found = taken->image->cluster_id();
+    if (cluster_id && *cluster_id != found) {
+        return fail(ErrorCode::kWrongCluster,
+                    "this is the volume of cluster '" + found + "', not of '" + *cluster_id + "'");
+    }
+    return catalog::ImageEditor(*taken->image);
+}
+
+}  // namespace
+
+Result<void> prepare_cluster(storage::Volume& volume) {
+    KAAS_TRY(make(volume, kSessionsDirectory));
+    KAAS_TRY(make(volume, "__cluster"));
+    KAAS_TRY(make(volume, kElectionDirectory));
+    KAAS_TRY(make(volume, catalog::kControlDirectory));
+    // Those that were there may have been made by somebody who died before this.
+    KAAS_TRY(sync(volume, "__cluster"));
+    return sync(volume, "");
+}
+
+Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
+                          const std::optional<std::string>& cluster_id) {
+    KAAS_TRY_ASSIGN(session, ElectedEpoch::stand(volume));
+    const auto epoch = session->number();
+    auto taken = catalog::take_over_control(volume, epoch);
+    if (!taken) return failed(std::move(taken).error());
+    KAAS_TRY_ASSIGN(editor, successor_of(std::move(*taken), cluster_id));
+    editor.begin_epoch(epoch, self);
+    auto image = std::move(editor).finish();
+    auto log = catalog::ControlLog::create(volume, epoch, *image);
+    if (!log) return failed(std::move(log).error());
+    if (auto alive = session->confirm(); !alive) return failed(std::move(alive).error());
+    return Reign{std::move(session), std::move(*log), std::move(image)};
+}
+
+}  // namespace kaas::cluster

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "base/ids.h"
+#include "catalog/control_log.h"
+#include "catalog/image.h"
+#include "cluster/election.h"
+#include "cluster/error.h"
+#include "storage/volume.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kaas::cluster {
+
+/// All that a controller needs before its first act.
+struct Reign {
+    std::unique_ptr<ElectedEpoch> session;
+    catalog::ControlLog log;
+    catalog::ImagePtr image;
+};
+
+/// Makes the directories of a cluster, wherever they are missing. Errors: kStorage.
+[[nodiscard]] Result<void> prepare_cluster(storage::Volume& volume);
+
+/// Takes office (DESIGN 10): makes the next election epoch, ends every lower one, reads the last
+/// control log to its end, writes its own picture, checks. A volume without a control log becomes a
+/// new cluster, of id `cluster_id` or a random one. Errors: kSuperseded, kFenced (a newer candidate
+/// is at work: look again), kWrongCluster, kNewerFormat, kStorage.
+[[nodiscard]] Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
+                                        const std::optional<std::string>& cluster_id);
+
+}  // namespace kaas::cluster
