@@ -34,6 +34,14 @@ std::vector<const Topic*> Image::topics_by_name() const {
     return topics;
 }
 
+std::vector<TopicDifference> Image::changed_topics(const Image& older) const {
+    std::vector<TopicDifference> changed;
+    by_id_.for_each_difference(older.by_id_, [&](const TopicPtr* before, const TopicPtr* now) {
+        changed.push_back({before ? *before : nullptr, now ? *now : nullptr});
+    });
+    return changed;
+}
+
 const Topic* Image::colliding_topic(std::string_view name) const {
     if (!has_collision_characters(name)) return nullptr;
     const auto* names = by_unified_name_.find(unified_topic_name(name));

@@ -22,6 +22,12 @@ struct ImageVersion {
     friend auto operator<=>(const ImageVersion&, const ImageVersion&) = default;
 };
 
+/// A topic of two images; null where it is not there.
+struct TopicDifference {
+    TopicPtr before;
+    TopicPtr now;
+};
+
 /// All metadata of a cluster at one moment; never changes once published. Look-ups take constant
 /// time. Pointers that it gives live as long as the image. Thread: any. Made by `ImageEditor`.
 class Image {
@@ -49,12 +55,8 @@ public:
     void for_each_topic(Visit&& visit) const {
         by_id_.for_each([&](const base::TopicId&, const TopicPtr& topic) { visit(*topic); });
     }
-    /// Calls `visit(const TopicPtr* before, const TopicPtr* now)` for each topic that is not the
-    /// same as in `older`; null says that it was, or is, not there. Cheap for images that share.
-    template <class Visit>
-    void for_each_changed_topic(const Image& older, Visit&& visit) const {
-        by_id_.for_each_difference(older.by_id_, visit);
-    }
+    /// What is not the same as in `older`. Cheap for images that share.
+    [[nodiscard]] std::vector<TopicDifference> changed_topics(const Image& older) const;
     /// A topic whose name clashes with `name` once '.' and '_' are taken for the same (Apache
     /// `Topic.hasCollision`); null when there is none.
     [[nodiscard]] const Topic* colliding_topic(std::string_view name) const;

@@ -53,7 +53,7 @@ struct Partition {
     /// Where each epoch that a walk may look at lives; never empty, the last run holds
     /// `leader_epoch`.
     std::vector<EpochRun> runs;
-    UnknownKeys unknown;
+    UnknownKeys unknown{};
 
     /// Volume of the current leader epoch.
     [[nodiscard]] const std::string& volume() const { return runs.back().volume; }
@@ -76,7 +76,7 @@ struct Topic {
     base::TopicId id;
     std::vector<Partition> partitions;  ///< by index
     ConfigMap configs;                  ///< only what differs from the defaults
-    UnknownKeys unknown;
+    UnknownKeys unknown{};
 
     [[nodiscard]] const Partition* partition(base::PartitionId index) const {
         auto at = static_cast<std::size_t>(index.value());
@@ -100,10 +100,10 @@ struct Broker {
     /// it.
     std::map<std::string, base::Incarnation, std::less<>> sessions;
     std::vector<Endpoint> endpoints;
-    std::optional<std::string> rack;
+    std::optional<std::string> rack{};
     /// Serves what it has, gets nothing new, and is about to leave.
     bool draining = false;
-    UnknownKeys unknown;
+    UnknownKeys unknown{};
 
     [[nodiscard]] bool living() const { return !sessions.empty(); }
     [[nodiscard]] const Endpoint* endpoint(std::string_view listener) const {
@@ -120,7 +120,7 @@ struct Deletion {
     std::string name;
     base::TopicId id;
     std::vector<std::string> volumes;  ///< where it may have directories, sorted
-    UnknownKeys unknown;
+    UnknownKeys unknown{};
 };
 
 }  // namespace kaas::catalog

@@ -48,9 +48,9 @@ struct NewTopic {
     std::string name;
     std::int32_t partitions = -1;          ///< -1: the default, or as `assignments` say
     std::int16_t replication_factor = -1;  ///< -1: the default, or as `assignments` say
-    std::vector<ManualAssignment> assignments;
+    std::vector<ManualAssignment> assignments{};
     /// A value may be null on the wire, which Apache refuses.
-    std::vector<std::pair<std::string, std::optional<std::string>>> configs;
+    std::vector<std::pair<std::string, std::optional<std::string>>> configs{};
 };
 
 /// CreateTopics (19), and topics made on demand for Metadata (3).
@@ -68,7 +68,7 @@ struct CreatedTopic {
     base::TopicId id;
     std::int32_t partitions = -1;
     std::int16_t replication_factor = -1;
-    catalog::ConfigMap configs;  ///< only those that were set
+    catalog::ConfigMap configs{};  ///< only those that were set
 };
 
 /// DeleteTopics (20).
@@ -88,7 +88,7 @@ struct GrowTopic {
     std::string name;
     std::int32_t count = 0;  ///< the new total
     /// Of the new partitions, in order; absent: the balancer chooses.
-    std::optional<std::vector<std::vector<base::BrokerId>>> assignments;
+    std::optional<std::vector<std::vector<base::BrokerId>>> assignments{};
 };
 struct CreatePartitions {
     std::vector<GrowTopic> topics;

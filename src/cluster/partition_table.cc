@@ -154,18 +154,19 @@ std::optional<Tenure> PartitionTable::Impl::wanted(const catalog::Partition& par
 
 void PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
     auto view = std::make_shared<TableView>(*views_.get());
-    const auto older = std::exchange(view->image, next);
+    const auto changed = next->changed_topics(*view->image);
+    view->image = next;
     {
         base::MutexLock lock(mutex_);
         if (closing_) return;
         auto batch = std::make_shared<Batch>(next->version(), 1);
-        next->for_each_changed_topic(
-            *older, [&](const catalog::TopicPtr* before,
-                        const catalog::TopicPtr* now) KAAS_REQUIRES(mutex_) {
-                if (now == nullptr) return drop(**before, *view, batch);
-                const bool new_configs = before == nullptr || (*before)->configs != (*now)->configs;
-                host(**now, new_configs, *view, batch);
-            });
+        for (const auto& [before, now] : changed) {
+            if (now) {
+                host(*now, !before || before->configs != now->configs, *view, batch);
+            } else {
+                drop(*before, *view, batch);
+            }
+        }
         for (const auto& [id, deletion] : next->deletions()) {
             removals_[id].deletion = deletion;
             remove_when_closed(id);
