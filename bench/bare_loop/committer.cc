@@ -1,11 +1,20 @@
 #include "bare_loop/committer.h"
 
+#include "common/fd.h"
+
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kaas::bench {
 

@@ -1,6 +1,7 @@
 #include "bare_loop/connection.h"
 
 #include "common/bytes.h"
+#include "common/fd.h"
 
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -9,7 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 namespace kaas::bench {
 namespace {

@@ -1,11 +1,17 @@
 #include "bare_loop/log_file.h"
 
+#include "common/fd.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace kaas::bench {
 
@@ -31,6 +37,7 @@ off_t LogFile::place(size_t bytes) {
 
 void LogFile::append(const std::vector<PendingBatch>& batches) {
     std::vector<iovec> pieces;
+    pieces.reserve(batches.size());
     for (const auto& batch : batches) {
         pieces.push_back({const_cast<char*>(batch.bytes.data()), batch.bytes.size()});
     }

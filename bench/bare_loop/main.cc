@@ -2,17 +2,23 @@
 // pwritev, fdatasync, statx, send, sendfile), checks CRC32C, and does nothing else. What it reaches
 // is what the machine has to give at that moment; see README.md.
 
+#include "bare_loop/committer.h"
 #include "bare_loop/server.h"
+#include "bare_loop/topics.h"
+#include "common/fd.h"
 
 #include <CLI/CLI.hpp>
 
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <cstdint>
 #include <cstdio>
 
-int main(int count, char** arguments) {
-    using namespace kaas::bench;
+namespace kaas::bench {
+namespace {
+
+int run(int count, char** arguments) {
     CLI::App app("A bare produce and fetch loop; prints its port when it is ready.");
     uint16_t port = 0;
     size_t zero_fill_mb = 0;
@@ -42,3 +48,8 @@ int main(int count, char** arguments) {
     server.run(stop.get());
     return 0;
 }
+
+}  // namespace
+}  // namespace kaas::bench
+
+int main(int count, char** arguments) { return kaas::bench::run(count, arguments); }

@@ -1,9 +1,16 @@
 #include "bare_loop/server.h"
 
+#include "bare_loop/committer.h"
+#include "bare_loop/connection.h"
+#include "bare_loop/topics.h"
+#include "common/api.h"
 #include "common/batch.h"
+#include "common/bytes.h"
+#include "common/fd.h"
 
-#include <arpa/inet.h>
+#include <asm-generic/socket.h>
 #include <endian.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,7 +19,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kaas::bench {
 namespace {
@@ -75,6 +88,70 @@ int32_t check_batch(std::string_view batch) {
     Reader crc(batch.substr(kBatchCrcAt));
     if (static_cast<uint32_t>(crc.i32()) != batch_crc(batch)) fail("a batch with a bad CRC");
     return Reader(batch.substr(kBatchLastOffsetDeltaAt)).i32() + 1;
+}
+
+struct AskedPartition {
+    int32_t index;
+    int64_t offset;
+    int32_t max_bytes;
+};
+
+AskedPartition read_asked(Reader& reader) {
+    AskedPartition asked{};
+    asked.index = reader.i32();
+    reader.i32();  // leader epoch
+    asked.offset = reader.i64();
+    reader.skip(4 + 8);  // last epoch, log start of a follower
+    asked.max_bytes = reader.i32();
+    reader.skip_tags();
+    return asked;
+}
+
+/// Metadata v12 of the topics asked for, without brokers: bench/load knows the address.
+void answer_metadata(Topics& topics, Reader& body, Writer& answer) {
+    answer.i32(0);
+    answer.array(0);
+    answer.null();
+    answer.i32(0);
+    auto count = body.array();
+    answer.array(count);
+    for (; count > 0; --count) {
+        body.id();
+        const auto name = body.compact_string();
+        body.skip_tags();
+        const auto* topic = topics.find(name);
+        if (topic == nullptr) fail("Metadata of an unknown topic");
+        answer.i16(0);
+        answer.compact_string(name);
+        answer.id(topic->id);
+        answer.i8(0);
+        answer.array(topic->partitions.size());
+        for (size_t i = 0; i < topic->partitions.size(); ++i) {
+            answer.i16(0);
+            answer.i32(static_cast<int32_t>(i));
+            answer.i32(1);
+            answer.i32(0);
+            for (int list = 0; list < 3; ++list) answer.array(0);
+            answer.no_tags();
+        }
+        answer.i32(INT32_MIN);
+        answer.no_tags();
+    }
+    answer.no_tags();
+}
+
+/// One partition of a Fetch answer up to the length of its records.
+Partition::Range answer_fetched(const Partition& partition, const AskedPartition& asked,
+                                Writer& part) {
+    const auto range = partition.find(asked.offset, static_cast<size_t>(asked.max_bytes));
+    part.i32(asked.index);
+    part.i16(0);
+    for (int i = 0; i < 2; ++i) part.i64(partition.next_offset);
+    part.i64(0);
+    part.null();  // aborted transactions
+    part.i32(-1);
+    part.uvarint(range.size + 1);
+    return range;
 }
 
 }  // namespace
@@ -246,21 +323,9 @@ bool Server::fetch(BareConnection& connection, std::string_view request, bool ma
         auto count = reader.array();
         part.array(count);
         for (; count > 0; --count) {
-            const auto index = reader.i32();
-            reader.i32();
-            const auto offset = reader.i64();
-            reader.skip(4 + 8);
-            const auto max_bytes = reader.i32();
-            reader.skip_tags();
-            const auto& partition = topic->partitions.at(static_cast<size_t>(index));
-            const auto range = partition.find(offset, static_cast<size_t>(max_bytes));
-            part.i32(index);
-            part.i16(0);
-            for (int i = 0; i < 2; ++i) part.i64(partition.next_offset);
-            part.i64(0);
-            part.null();  // aborted transactions
-            part.i32(-1);
-            part.uvarint(range.size + 1);
+            const auto asked = read_asked(reader);
+            const auto& partition = topic->partitions.at(static_cast<size_t>(asked.index));
+            const auto range = answer_fetched(partition, asked, part);
             if (range.size > 0) {
                 pieces.push_back({.bytes = part.take(), .file = {}});
                 pieces.push_back({.bytes = {},
@@ -350,38 +415,7 @@ std::string Server::answer_simple(Api api, int16_t version, Reader& body) {
             body.array();
             topics_.remove(body.compact_string());
             break;
-        case Api::kMetadata: {
-            answer.i32(0);
-            answer.array(0);  // brokers: bench/load knows the address
-            answer.null();
-            answer.i32(0);
-            auto count = body.array();
-            answer.array(count);
-            for (; count > 0; --count) {
-                body.id();
-                const auto name = body.compact_string();
-                body.skip_tags();
-                const auto* topic = topics_.find(name);
-                if (topic == nullptr) fail("Metadata of an unknown topic");
-                answer.i16(0);
-                answer.compact_string(name);
-                answer.id(topic->id);
-                answer.i8(0);
-                answer.array(topic->partitions.size());
-                for (size_t i = 0; i < topic->partitions.size(); ++i) {
-                    answer.i16(0);
-                    answer.i32(static_cast<int32_t>(i));
-                    answer.i32(1);
-                    answer.i32(0);
-                    for (int list = 0; list < 3; ++list) answer.array(0);
-                    answer.no_tags();
-                }
-                answer.i32(INT32_MIN);
-                answer.no_tags();
-            }
-            answer.no_tags();
-            break;
-        }
+        case Api::kMetadata: answer_metadata(topics_, body, answer); break;
         default: fail("a request that the bare loop does not know");
     }
     return answer.take();

@@ -1,7 +1,15 @@
 #include "bare_loop/topics.h"
 
+#include "bare_loop/log_file.h"
+#include "common/bytes.h"
+
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace kaas::bench {
 

@@ -5,7 +5,11 @@
 #include <isa-l/crc.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <string>
+#include <string_view>
 
 namespace kaas::bench {
 namespace {

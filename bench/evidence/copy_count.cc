@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -152,6 +153,7 @@ struct Report {
         bool first = true;
         for (size_t slot = 0; slot < 256; ++slot) {
             Dl_info info{};
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): an address was put in.
             const auto* site = reinterpret_cast<const char*>(copy_sites.key(slot));
             if (site == nullptr || dladdr(site, &info) == 0) continue;
             std::fprintf(out, "%s{\"module\":\"%s\",\"offset\":%ld,\"calls\":%lu,\"bytes\":%lu}",
@@ -199,10 +201,12 @@ void* memmove(void* to, const void* from, size_t size) noexcept {
     note_copy(size, __builtin_return_address(0));
     return size == 0 ? to : move(to, from, size);
 }
+// NOLINTNEXTLINE(readability-identifier-naming): the name is the C library's.
 void* __memcpy_chk(void* to, const void* from, size_t size, size_t) noexcept {
     note_copy(size, __builtin_return_address(0));
     return copy_forward(to, from, size);
 }
+// NOLINTNEXTLINE(readability-identifier-naming): the name is the C library's.
 void* __memmove_chk(void* to, const void* from, size_t size, size_t) noexcept {
     note_copy(size, __builtin_return_address(0));
     return size == 0 ? to : move(to, from, size);

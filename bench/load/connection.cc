@@ -1,6 +1,9 @@
 #include "load/connection.h"
 
+#include "common/fd.h"
+#include "load/messages.h"
 #include "load/process.h"
+#include "load/socket.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -9,8 +12,11 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace kaas::bench {
 namespace {
@@ -18,6 +24,8 @@ namespace {
 constexpr size_t kBufferSize = 256 << 10;
 /// Requests gathered into one sendmsg, two pieces each.
 constexpr size_t kGather = 16;
+/// For a broker to close after we did.
+constexpr int kPatienceMs = 10'000;
 
 bool would_block() { return errno == EAGAIN || errno == EINTR; }
 
@@ -85,7 +93,6 @@ size_t Connection::flush(Workload& workload) {
 }
 
 void Connection::finish() const {
-    constexpr int kPatienceMs = 10'000;
     shutdown(socket_.get(), SHUT_WR);
     pollfd wait{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     char byte = 0;

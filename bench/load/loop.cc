@@ -1,5 +1,7 @@
 #include "load/loop.h"
 
+#include "common/fd.h"
+#include "load/connection.h"
 #include "load/process.h"
 
 #include <sys/epoll.h>
@@ -8,6 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace kaas::bench {
 namespace {

@@ -1,19 +1,36 @@
 // The load generator: one thread, raw pre-encoded requests, one line of JSON as its result.
 // Every error code, short answer, wrong offset or closed connection ends it with exit code 1.
 
+#include "common/api.h"
+#include "common/bytes.h"
+#include "common/fd.h"
+#include "load/connection.h"
+#include "load/histogram.h"
 #include "load/loop.h"
+#include "load/messages.h"
 #include "load/process.h"
+#include "load/socket.h"
 #include "load/workloads.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <asm-generic/socket.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
 #include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace kaas::bench {
 namespace {
@@ -33,6 +50,10 @@ struct Options {
     size_t idle_connections = 10'000;
 };
 
+constexpr int16_t kTopicAlreadyExists = 36;
+/// For a topic to get its leaders.
+constexpr int64_t kPatienceNs = 30'000'000'000;
+
 /// One blocking question; the reader of the answer stands after the response header.
 template <typename Read>
 auto ask(const Fd& socket, Api api, const std::string& frame, Read read) {
@@ -46,8 +67,6 @@ auto ask(const Fd& socket, Api api, const std::string& frame, Read read) {
 /// Creates the topic and waits until every partition is led. Metadata may know a leader before the
 /// leader knows itself, so each partition is read from too.
 Topic prepare_topic(const Options& options) {
-    constexpr int16_t kTopicAlreadyExists = 36;
-    constexpr int64_t kPatienceNs = 30'000'000'000;
     const auto socket = connect_to(parse_address(options.address));
     const auto created =
         ask(socket, Api::kCreateTopics, create_topic_request(options.topic, options.partitions),
@@ -66,6 +85,7 @@ Topic prepare_topic(const Options& options) {
             fail(fmt::format("topic {} has {} partitions", topic.name, topic.partitions));
         }
         std::vector<Position> starts;
+        starts.reserve(static_cast<size_t>(topic.partitions));
         for (int i = 0; i < topic.partitions; ++i) starts.push_back({i, 0});
         const FetchLimits least{.max_wait_ms = 0, .min_bytes = 0, .partition_max_bytes = 1};
         error =
@@ -82,6 +102,7 @@ void delete_topic(const Options& options) {
 
 std::vector<std::unique_ptr<Connection>> connect_all(const Options& options) {
     std::vector<std::unique_ptr<Connection>> connections;
+    connections.reserve(options.connections);
     for (size_t i = 0; i < options.connections; ++i) {
         connections.push_back(
             std::make_unique<Connection>(static_cast<int>(i), parse_address(options.address),

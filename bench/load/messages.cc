@@ -1,5 +1,15 @@
 #include "load/messages.h"
 
+#include "common/api.h"
+#include "common/bytes.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace kaas::bench {
 namespace {
 
@@ -196,8 +206,8 @@ std::optional<int16_t> read_fetch(Reader& reader) {
         for (auto partitions = reader.array(); partitions > 0 && reader.ok(); --partitions) {
             reader.i32();
             error = first_error(error, reader.i16());
-            reader.skip(3 * 8);  // high watermark, last stable offset, log start
-            reader.skip(reader.array() * (2 * 8 + 1));
+            reader.skip(24);                   // high watermark, last stable offset, log start
+            reader.skip(reader.array() * 17);  // aborted transactions
             reader.i32();
             reader.compact_string();  // the records
             reader.skip_tags();

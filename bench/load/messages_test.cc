@@ -2,8 +2,12 @@
 // good.
 #include "load/messages.h"
 
+#include "common/bytes.h"
+
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace kaas::bench {

@@ -1,11 +1,15 @@
 #include "load/socket.h"
 
 #include "common/bytes.h"
+#include "common/fd.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace kaas::bench {
 namespace {

@@ -1,15 +1,27 @@
 #include "load/workloads.h"
 
+#include "common/api.h"
 #include "common/batch.h"
+#include "common/bytes.h"
+#include "common/fd.h"
+#include "load/connection.h"
+#include "load/messages.h"
 #include "load/process.h"
 
 #include <endian.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace kaas::bench {
 namespace {
+
+constexpr Parsed kMore{.kind = Parsed::Kind::kMore};
 
 void expect_no_error(std::string_view api, std::optional<int16_t> error) {
     if (!error) fail(std::string(api) + " answer does not parse");
@@ -31,6 +43,7 @@ Reader after_header(Api api, std::string_view answer) {
 
 std::vector<Position> positions(int first, int count, int partitions) {
     std::vector<Position> list;
+    list.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) list.push_back({(first + i) % partitions, 0});
     return list;
 }
@@ -44,6 +57,7 @@ ProduceWorkload::ProduceWorkload(const Topic& topic, const Options& options) : o
     for (int first = 0; first < topic.partitions; first += group) {
         std::vector<std::string> batches;
         std::vector<Placement> placements;
+        placements.reserve(static_cast<size_t>(group));
         for (const auto& [partition, _] : positions(first, group, topic.partitions)) {
             batches.push_back(make_batch(options.shape.records, options.shape.value_bytes,
                                          static_cast<uint64_t>(partition)));
@@ -65,7 +79,7 @@ void ProduceWorkload::next(Connection& connection, InFlight& request) {
 
 Parsed ProduceWorkload::parse(Connection&, const InFlight&, std::string_view answer, bool arrived,
                               int) {
-    if (!arrived) return {Parsed::Kind::kMore};
+    if (!arrived) return kMore;
     auto reader = after_header(Api::kProduce, answer);
     const auto found = read_produce(reader);
     expect_no_error("Produce", found ? std::optional(found->error) : std::nullopt);
@@ -85,7 +99,6 @@ void ProduceWorkload::finished(Connection& connection, const InFlight& request, 
 // ---- fetch
 
 Parsed FetchReader::parse(std::string_view answer, int cuts, FetchSeen& seen) const {
-    constexpr Parsed kMore{Parsed::Kind::kMore};
     seen = {};
     int with_records = 0;
     auto reader = after_header(Api::kFetch, answer);
@@ -193,7 +206,7 @@ void MetadataWorkload::next(Connection&, InFlight& request) { request.frame = &f
 
 Parsed MetadataWorkload::parse(Connection&, const InFlight&, std::string_view answer, bool arrived,
                                int) {
-    if (!arrived) return {Parsed::Kind::kMore};
+    if (!arrived) return kMore;
     auto reader = after_header(Api::kMetadata, answer);
     expect_no_error("Metadata", read_metadata(reader, nullptr));
     return {Parsed::Kind::kDone};

@@ -3,8 +3,13 @@
 // connection does it.
 #include "load/workloads.h"
 
+#include "common/bytes.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace kaas::bench {
