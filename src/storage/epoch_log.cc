@@ -112,20 +112,24 @@ Result<void> EpochLog::append(std::span<const json::object> changes) {
         KAAS_TRY_ASSIGN(line, to_line(nullptr, change));
         lines += line;
     }
-    return write_lines(lines);
+    if (lines.empty()) return {};
+    KAAS_TRY(write_lines(lines));
+    unsynced_changes_ = true;
+    unvouched_ = true;
+    return {};
 }
 
 Result<void> EpochLog::sync() {
     KAAS_TRY(still_good());
     if (!unsynced_) return {};
     KAAS_TRY(end_on_error(file_->sync()));
-    unsynced_ = false;
+    unsynced_ = unsynced_changes_ = false;
     return {};
 }
 
 Result<void> EpochLog::append_synced(const json::object& facts) {
     KAAS_TRY(still_good());
-    KAAS_ASSERT(!unsynced_);
+    if (unsynced_changes_) KAAS_TRY(sync());
     KAAS_TRY_ASSIGN(line, to_line("synced", facts));
     KAAS_TRY(write_lines(line));
     unvouched_ = false;
@@ -161,7 +165,6 @@ Result<void> EpochLog::roll(const json::object& picture) {
     file_ = std::move(started->file);
     length_ = picture_bytes_ = started->length;
     ++number_;
-    unsynced_ = false;
     unvouched_ = false;  // the line in file 1 vouches for the picture
     return {};
 }
@@ -197,11 +200,9 @@ Result<void> EpochLog::remove_superseded(SessionCheck& session) {
 }
 
 Result<void> EpochLog::write_lines(const std::string& lines) {
-    if (lines.empty()) return {};
     KAAS_TRY(end_on_error(write(*file_, length_, lines)));
     length_ += lines.size();
     unsynced_ = true;
-    unvouched_ = true;
     return {};
 }
 

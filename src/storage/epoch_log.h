@@ -81,12 +81,14 @@ public:
     [[nodiscard]] Result<void> sync();
 
     /// Says in the log that all above was fsynced (and whatever else the caller's `facts` say), so
-    /// that a taker need not doubt it. A hint that is true when written and cheap to lose: it is
-    /// not synced here. Requires: nothing is unsynced.
+    /// that a taker need not doubt it. Syncs unsynced changes first. The line itself is a hint,
+    /// true when written and cheap to lose: it is not synced here, nor before the next one like it.
     [[nodiscard]] Result<void> append_synced(const boost::json::object& facts = {});
     /// True while something durable is not yet vouched for by a line: an idle owner then writes
     /// one.
-    [[nodiscard]] bool wants_synced_line() const { return unvouched_ && !unsynced_ && !ended(); }
+    [[nodiscard]] bool wants_synced_line() const {
+        return unvouched_ && !unsynced_changes_ && !ended();
+    }
 
     /// Syncs what is unsynced, then appends and syncs the last line. The log takes nothing
     /// afterwards (kClosed).
@@ -137,7 +139,8 @@ private:
     std::uint64_t length_ = 0;
     std::uint64_t first_file_length_ = 0;  ///< meaningful once number_ > 1
     std::uint64_t picture_bytes_ = 0;
-    bool unsynced_ = false;
+    bool unsynced_ = false;          ///< anything, hints included
+    bool unsynced_changes_ = false;  ///< something that a hint must not vouch for
     bool unvouched_ = true;
     std::vector<std::uint32_t> superseded_;
     std::optional<Error> ended_by_;

@@ -226,6 +226,27 @@ TEST_F(EpochLogTest, OnlyWhatStandsAboveASyncedLineIsVouchedFor) {
     EXPECT_THAT(counts(), ElementsAre(1, 2, 2, 1));
 }
 
+TEST_F(EpochLogTest, SyncedLineSyncsChangesAndNoHints) {
+    auto log = create(1);
+    std::uint64_t syncs = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kSync) ++syncs;
+        return std::nullopt;
+    });
+    ASSERT_TRUE(log->append_synced(object("{\"up_to\":1}")));
+    ASSERT_TRUE(log->append_synced(object("{\"up_to\":2}")));
+    EXPECT_EQ(syncs, 0U);
+    EXPECT_TRUE(log->has_unsynced());
+    ASSERT_TRUE(log->append(object("{\"a\":1}")));
+    ASSERT_TRUE(log->append_synced(object("{\"up_to\":3}")));
+    EXPECT_EQ(syncs, 1U);
+    ASSERT_TRUE(log->sync());
+    EXPECT_EQ(syncs, 2U);
+    EXPECT_FALSE(log->has_unsynced());
+    ASSERT_TRUE(log->append(std::span<const json::object>()));
+    EXPECT_FALSE(log->has_unsynced()) << "no change, no line";
+}
+
 TEST_F(EpochLogTest, ReleasedLogTakesNothing) {
     auto log = create(1);
     ASSERT_TRUE(log->release(object("{\"end\":5}")));

@@ -450,8 +450,6 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
                     keep_producers(checkpoint.at, checkpoint.producers, kProducersInLine));
     const bool as_file = producers.file_epoch.has_value();
     if (as_file) KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
-    // The line says that all above it was fsynced, the one before it included.
-    KAAS_TRY(epoch_log_->sync());
     KAAS_TRY(epoch_log_->append_synced(Manifest::synced_facts(facts, producers)));
     if (as_file) KAAS_TRY(epoch_log_->sync());
     manifest_.active = facts;
