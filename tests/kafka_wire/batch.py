@@ -78,7 +78,7 @@ class Batch:
                 body = gzip.compress(body, mtime=0)
         count = len(self.values) if self.count is None else self.count
         last = len(self.values) - 1 if self.last_offset_delta is None else self.last_offset_delta
-        newest = max(stamps) if self.max_timestamp is None else self.max_timestamp
+        newest = max(stamps, default=self.base_timestamp) if self.max_timestamp is None else self.max_timestamp
         checked = struct.pack(">hiqqqhii", self.attributes, last, self.base_timestamp, newest,
                               self.producer_id, self.producer_epoch, self.base_sequence, count) + body
         crc = crc32c(checked) if self.crc is None else self.crc

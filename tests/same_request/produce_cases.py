@@ -185,15 +185,10 @@ def idempotent(pid: int, sequence: int, epoch: int = 0, count: int = 1) -> Batch
     return Batch(values=[b"x"] * count, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
 
 
-def new_producer(k: Subject) -> int:
-    return k.quiet("InitProducerId", 4, {"transactional_id": None,
-                                         "transaction_timeout_ms": 60000})["producer_id"]
-
-
 @case
 def idempotent_producer(k: Subject):
     name = k.topic()
-    pid = new_producer(k)
+    pid = k.producer()
     for label, sequence, epoch, count in (
         ("first", 0, 0, 3), ("second", 3, 0, 2), ("first again", 0, 0, 3), ("second again", 3, 0, 2),
         ("gap", 9, 0, 1), ("other size of the second", 3, 0, 1), ("third", 5, 0, 1), ("fourth", 6, 0, 1),
@@ -206,7 +201,7 @@ def idempotent_producer(k: Subject):
 @case
 def idempotent_producer_that_nobody_knows(k: Subject):
     name = k.topic()
-    pid = new_producer(k)
+    pid = k.producer()
     k.produce("starts in the middle", name, idempotent(pid, 42))
     k.produce("goes on", name, idempotent(pid, 43))
     k.produce("an id never issued", name, idempotent(1 << 50, 0))
@@ -215,11 +210,11 @@ def idempotent_producer_that_nobody_knows(k: Subject):
 @case
 def idempotent_sequence_wraps(k: Subject):
     name = k.topic()
-    pid = new_producer(k)
+    pid = k.producer()
     top = (1 << 31) - 1
     k.produce("close to the end", name, idempotent(pid, top - 1, count=2))
     k.produce("wrapped", name, idempotent(pid, 0))
-    pid = new_producer(k)
+    pid = k.producer()
     k.produce("across the end", name, idempotent(pid, top - 1, count=4))
     k.produce("after it", name, idempotent(pid, 2))
     k.produce("across the end again", name, idempotent(pid, top - 1, count=4))
@@ -242,7 +237,7 @@ def idempotent_fields_that_do_not_fit(k: Subject):
 @case
 def idempotent_batches_in_one_request(k: Subject):
     name = k.topic()
-    pid = new_producer(k)
+    pid = k.producer()
     k.produce("two batches", name, idempotent(pid, 0).build() + idempotent(pid, 1).build())
 
 
