@@ -1,0 +1,224 @@
+#include "broker/broker.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/thread_pool.h"
+#include "broker/dispatcher.h"
+#include "broker/handlers/registry.h"
+#include "broker/log_settings.h"
+#include "broker/services.h"
+#include "catalog/config/topic_config.h"
+#include "cluster/node.h"
+#include "net/reactor.h"
+#include "net/server.h"
+#include "storage/posix_volume.h"
+#include "wire/api.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::broker {
+namespace {
+
+using std::chrono::milliseconds;
+
+net::ServerOptions server_options(const catalog::BrokerSettings& from) {
+    net::ServerOptions to;
+    to.connections.max = from.max_connections;
+    to.connections.max_per_ip = from.max_connections_per_ip;
+    to.idle_max = from.connections_max_idle_ms;
+    to.request_max_bytes = static_cast<std::uint32_t>(from.socket_request_max_bytes);
+    to.send_buffer_bytes = from.socket_send_buffer_bytes;
+    to.receive_buffer_bytes = from.socket_receive_buffer_bytes;
+    to.listen_backlog = from.socket_listen_backlog_size;
+    if (from.queued_max_request_bytes > 0) {
+        to.request_memory_bytes = static_cast<std::size_t>(from.queued_max_request_bytes);
+    }
+    return to;
+}
+
+std::optional<std::string> topic_config_fault(const BrokerConfig& config,
+                                              const catalog::ConfigMap& own) {
+    auto topic = catalog::resolve_topic_config(own, config.values);
+    if (topic) return std::nullopt;
+    return topic.error().context;
+}
+
+storage::LogConfig log_config(const BrokerConfig& config, const catalog::ConfigMap& own) {
+    milliseconds expiration = config.settings.producer_id_expiration_ms;
+    auto topic = catalog::resolve_topic_config(own, config.values);
+    if (topic) return to_log_config(*topic, expiration);
+    // Checked before it was kept; an older broker's idea of a valid value must not lose the topic.
+    base::log::warn("broker", "configs of a topic are not valid, defaults are used: {}",
+                    topic.error().context);
+    return to_log_config(*catalog::resolve_topic_config({}, config.values), expiration);
+}
+
+}  // namespace
+
+class Broker::Impl {
+public:
+    Impl(const BrokerConfig& config, Options options)
+        : config_(config),
+          options_(std::move(options)),
+          reactors_(static_cast<std::size_t>(config.settings.num_network_threads)),
+          io_pool_("kaas-io", static_cast<std::size_t>(config.settings.num_io_threads)),
+          server_(server_options(config.settings), reactors_, dispatcher_, io_pool_, metrics_) {}
+
+    ~Impl() { stop(); }
+
+    StartResult<void> start() {
+        KAAS_TRY(open_volumes());
+        KAAS_TRY(listen());
+        KAAS_TRY(start_node());
+        make_services();
+        server_.start();
+        return {};
+    }
+
+    void stop() {
+        if (stopped_) return;
+        stopped_ = true;
+        milliseconds patience = config_.settings.kaas_drain_timeout_ms;
+        server_.stop(patience);
+        if (node_) node_->stop();
+    }
+
+    [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
+    [[nodiscard]] std::uint16_t health_port() const { return 0; }
+
+private:
+    StartResult<void> open_volumes() {
+        storage::PosixVolumeOptions options;
+        options.honest_sync = !config_.ephemeral;
+        options.create_root = true;
+        options.metrics = &metrics_;
+        for (const auto& dir : config_.log_dirs) {
+            auto volume = storage::PosixVolume::open(dir.path, options);
+            if (!volume) return base::fail(StartFault::kVolume, volume.error().context);
+            volumes_.push_back({dir.name, std::move(*volume)});
+        }
+        return {};
+    }
+
+    StartResult<void> listen() {
+        for (const auto& listener : config_.listeners) {
+            auto port =
+                server_.listen({.name = listener.name,
+                                .security_protocol = std::string(name_of(listener.protocol)),
+                                .host = listener.host,
+                                .port = listener.port});
+            if (!port) return base::fail(StartFault::kListen, port.error().context);
+            Listener bound = listener;
+            bound.port = *port;
+            addresses_.push_back(to_string(bound));
+            advertise(listener, *port);
+        }
+        return {};
+    }
+
+    /// Port 0 in `advertised.listeners` is the port that the listener of that name got.
+    void advertise(const Listener& listener, std::uint16_t bound_port) {
+        for (const auto& told : config_.advertised) {
+            if (told.name != listener.name) continue;
+            endpoints_.push_back({.listener = told.name,
+                                  .security_protocol = std::string(name_of(told.protocol)),
+                                  .host = told.host,
+                                  .port = told.port == 0 ? bound_port : told.port});
+        }
+    }
+
+    StartResult<void> start_node() {
+        cluster::NodeOptions options;
+        options.id = config_.node_id;
+        for (auto& [name, volume] : volumes_) options.volumes.push_back({name, volume.get()});
+        options.endpoints = endpoints_;
+        options.rack = config_.settings.broker_rack;
+        options.controller.default_partitions = config_.settings.num_partitions;
+        options.controller.default_replication_factor =
+            static_cast<std::int16_t>(config_.settings.default_replication_factor);
+        options.controller.topic_config_fault = [this](const catalog::ConfigMap& own) {
+            return topic_config_fault(config_, own);
+        };
+        options.log_config = [this](const catalog::ConfigMap& own) {
+            return log_config(config_, own);
+        };
+        options.io_pool = &io_pool_;
+        options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
+        auto node = cluster::Node::start(std::move(options));
+        if (!node) return base::fail(StartFault::kCluster, node.error().context);
+        node_ = std::move(*node);
+        return {};
+    }
+
+    void make_services() {
+        fetch_sessions_.emplace(
+            static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
+            base::Clock::system(), metrics_);
+        producer_ids_.emplace(node_->controller());
+        topic_metrics_.emplace(metrics_);
+        services_.emplace(Services{.config = config_,
+                                   .node = *node_,
+                                   .io_pool = io_pool_,
+                                   .metrics = metrics_,
+                                   .clock = base::Clock::system(),
+                                   .fetch_sessions = *fetch_sessions_,
+                                   .producer_ids = *producer_ids_,
+                                   .topic_metrics = *topic_metrics_});
+        for (std::size_t i = 0; i < reactors_.size(); ++i) {
+            services_->states.emplace(
+                &reactors_[i],
+                std::make_unique<ReactorState>(ReactorState{
+                    node_->partitions().reader(), {}, TopicMetrics::Reader(*topic_metrics_)}));
+        }
+        for (const auto& handler : handlers()) {
+            services_->latencies.at(static_cast<std::size_t>(handler.key)) = &metrics_.histogram(
+                "kaas_request_latency_seconds", "From a request's arrival to its answer.",
+                {{"api_key", std::string(wire::api(handler.key).name)}});
+        }
+        dispatcher_.begin(*services_);
+    }
+
+    struct OpenVolume {
+        std::string name;
+        std::unique_ptr<storage::PosixVolume> volume;
+    };
+
+    const BrokerConfig config_;
+    const Options options_;
+    base::metrics::Registry metrics_;
+    std::vector<OpenVolume> volumes_;
+    net::ReactorPool reactors_;
+    base::ThreadPool io_pool_;
+    Dispatcher dispatcher_;
+    net::Server server_;
+    std::vector<std::string> addresses_;
+    std::vector<catalog::Endpoint> endpoints_;
+    std::unique_ptr<cluster::Node> node_;
+    std::optional<FetchSessions> fetch_sessions_;
+    std::optional<ProducerIds> producer_ids_;
+    std::optional<TopicMetrics> topic_metrics_;
+    std::optional<Services> services_;
+    bool stopped_ = false;
+};
+
+StartResult<std::unique_ptr<Broker>> Broker::start(const BrokerConfig& config, Options options) {
+    auto impl = std::make_unique<Impl>(config, std::move(options));
+    KAAS_TRY(impl->start());
+    return std::unique_ptr<Broker>(new Broker(std::move(impl)));
+}
+
+Broker::Broker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Broker::~Broker() = default;
+
+const std::vector<std::string>& Broker::addresses() const { return impl_->addresses(); }
+std::uint16_t Broker::health_port() const { return impl_->health_port(); }
+void Broker::stop() { impl_->stop(); }
+
+}  // namespace kaas::broker

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "base/result.h"
+#include "broker/config/broker_config.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kaas::broker {
+
+/// Why a broker did not start; the context is the line for the person who started it.
+enum class StartFault {
+    kVolume,   ///< a directory cannot be used
+    kListen,   ///< an address cannot be bound
+    kCluster,  ///< the directory is in use, of another cluster, or of a later version
+    kHealth,   ///< the health address was asked for and cannot be bound
+};
+
+template <class T>
+using StartResult = base::Result<T, StartFault>;
+
+/// One broker: volumes, reactors, the cluster's node, the server, and the handlers between them.
+///
+/// Start: volumes, listeners (their ports must be known before the node registers), node, handlers;
+/// then it accepts. Stop: no new connections, open requests end, partitions are released, the
+/// session ends. Thread: `start` and `stop` block; not on a reactor.
+class Broker {
+public:
+    struct Options {
+        /// The node cannot go on: the process should end. Called at most once, on the control
+        /// thread.
+        std::function<void(const std::string& why)> on_lost = [](const std::string&) {};
+    };
+
+    [[nodiscard]] static StartResult<std::unique_ptr<Broker>> start(const BrokerConfig& config,
+                                                                    Options options);
+    ~Broker();
+
+    /// Name and bound address of each listener, as `PLAINTEXT://127.0.0.1:9092`.
+    [[nodiscard]] const std::vector<std::string>& addresses() const;
+    /// Bound port of the health server; 0 when there is none.
+    [[nodiscard]] std::uint16_t health_port() const;
+
+    /// Ends in good order within `kaas.drain.timeout.ms`. May be called twice.
+    void stop();
+
+private:
+    class Impl;
+    explicit Broker(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kaas::broker

@@ -1,0 +1,32 @@
+#include "broker/call.h"
+
+#include "base/log.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kaas::broker {
+
+Call::Call(Services& services, ReactorState& state, wire::RequestHeader header,
+           std::unique_ptr<net::Exchange> exchange)
+    : services_(services),
+      state_(state),
+      header_(std::move(header)),
+      exchange_(std::move(exchange)),
+      began_(services.clock.now()) {}
+
+void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices) {
+    if (!output) {
+        base::log::error("broker", "an answer could not be encoded: {}", output.error().context);
+        exchange_->close("the answer could not be encoded");
+        return;
+    }
+    auto took = services_.clock.now() - began_;
+    services_.latency_of(header_.request_api_key)
+        .observe_us(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+    exchange_->respond({std::move(*output), std::move(slices)});
+}
+
+}  // namespace kaas::broker

@@ -1,0 +1,67 @@
+#pragma once
+
+#include "base/clock.h"
+#include "broker/services.h"
+#include "net/exchange.h"
+#include "net/reactor.h"
+#include "wire/message.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::broker {
+
+/// One request on its way through its handler: the header, who asks, and the place of the answer.
+///
+/// What was decoded from the frame borrows from it and lives as long as the call. A call that dies
+/// without an answer closes its connection.
+/// Thread: the connection's reactor.
+class Call {
+public:
+    Call(Services& services, ReactorState& state, wire::RequestHeader header,
+         std::unique_ptr<net::Exchange> exchange);
+
+    [[nodiscard]] Services& services() const { return services_; }
+    /// What this call's reactor keeps for its handlers.
+    [[nodiscard]] ReactorState& state() const { return state_; }
+    [[nodiscard]] std::int16_t version() const { return header_.request_api_version; }
+    [[nodiscard]] const wire::RequestHeader& header() const { return header_; }
+    [[nodiscard]] net::Peer& peer() const { return exchange_->peer(); }
+    [[nodiscard]] const base::FrameRef& frame() const { return exchange_->frame(); }
+    [[nodiscard]] net::Reactor& reactor() const { return exchange_->reactor(); }
+    /// The call's reactor: where answers of other threads come back to.
+    [[nodiscard]] base::Executor& home() const { return exchange_->reactor(); }
+
+    /// Sends the answer. A response that cannot be encoded in this version is our own bug: it is
+    /// logged and the connection closed.
+    template <class Response>
+    void answer(const Response& response, std::vector<storage::FileSlice> slices = {}) {
+        send(wire::encode_response(response, version(), header_.correlation_id), std::move(slices));
+    }
+    /// As `answer`, in another version than was asked (ApiVersions of an unknown version).
+    template <class Response>
+    void answer_in_version(const Response& response, std::int16_t version) {
+        send(wire::encode_response(response, version, header_.correlation_id), {});
+    }
+    /// Lets the connection's next request start before this one is answered.
+    void pass() { exchange_->pass(); }
+    /// acks=0: nothing goes back.
+    void answer_nothing() { exchange_->no_response(); }
+    void close(const std::string& why) { exchange_->close(why); }
+
+private:
+    void send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices);
+
+    Services& services_;
+    ReactorState& state_;
+    wire::RequestHeader header_;
+    std::unique_ptr<net::Exchange> exchange_;
+    base::Clock::Steady began_;
+};
+
+using CallPtr = std::shared_ptr<Call>;
+
+}  // namespace kaas::broker

@@ -1,0 +1,47 @@
+#include "broker/dispatcher.h"
+
+#include "broker/call.h"
+#include "broker/handlers/api_versions.h"
+#include "broker/handlers/registry.h"
+#include "net/reactor.h"
+#include "wire/api.h"
+#include "wire/message.h"
+#include "wire/reader.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+namespace kaas::broker {
+
+void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
+    wire::Reader in(exchange->frame().bytes);
+    auto header = wire::decode_request_header(in);
+    if (!header) {
+        exchange->close(header.error().context);
+        return;
+    }
+    std::int16_t key = header->request_api_key;
+    std::int16_t version = header->request_api_version;
+    const Handler* handler = find_handler(key);
+    if (handler == nullptr) {
+        exchange->close(fmt::format("api key {} is not served", key));
+        return;
+    }
+    auto& state = services_->state_of(exchange->reactor());
+    auto call = std::make_shared<Call>(*services_, state, std::move(*header), std::move(exchange));
+    if (wire::api(handler->key).versions.contains(version)) {
+        handler->serve(std::move(call), in);
+    } else if (handler->key == wire::ApiKey::kApiVersions) {
+        refuse_api_versions(*call);
+    } else {
+        call->close(fmt::format("version {} of api key {} is not served", version, key));
+    }
+}
+
+void Dispatcher::disconnected(const net::Peer& peer) {
+    services_->state_of(*net::Reactor::current()).parked.drop(peer.connection_id);
+}
+
+}  // namespace kaas::broker

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "broker/call.h"
+#include "wire/messages/offset_for_leader_epoch.h"
+
+namespace kaas::broker {
+
+/// OffsetForLeaderEpoch (23): where the records of a leader epoch end, so that a client sees
+/// whether its place in the log is still the same log (KIP-320).
+[[nodiscard]] wire::OffsetForLeaderEpochResponse offset_for_leader_epoch(
+    const Call& call, const wire::OffsetForLeaderEpochRequest& request);
+
+}  // namespace kaas::broker

@@ -1,0 +1,47 @@
+#include "broker/handlers/partition_access.h"
+
+#include <utility>
+
+namespace kaas::broker {
+
+using wire::ErrorCode;
+
+const catalog::Topic* find_topic(const Call& call, const TopicRef& topic) {
+    const catalog::Image& image = call.state().partitions.image();
+    return topic.by_id ? image.topic(base::TopicId{topic.id}) : image.topic(topic.name);
+}
+
+std::expected<LogPtr, ErrorCode> led_log(const Call& call, const TopicRef& topic,
+                                         std::int32_t partition) {
+    auto& partitions = call.state().partitions;
+    base::PartitionId index(partition);
+    cluster::Hosted hosted = topic.by_id ? partitions.find(base::TopicId{topic.id}, index)
+                                         : partitions.find(topic.name, index);
+    switch (hosted.state) {
+        case cluster::Hosting::kServing: return std::move(hosted.log);
+        case cluster::Hosting::kOpening:
+        case cluster::Hosting::kNotHere: return std::unexpected(ErrorCode::kNotLeaderOrFollower);
+        case cluster::Hosting::kOffline: return std::unexpected(ErrorCode::kKafkaStorageError);
+        case cluster::Hosting::kUnknown: break;
+    }
+    bool known = !topic.by_id || find_topic(call, topic) != nullptr;
+    return std::unexpected(known ? ErrorCode::kUnknownTopicOrPartition
+                                 : ErrorCode::kUnknownTopicId);
+}
+
+ErrorCode check_leader_epoch(const storage::PartitionLog& log, std::int32_t current_leader_epoch) {
+    base::LeaderEpoch asked(current_leader_epoch);
+    if (asked == base::kNoLeaderEpoch || asked == log.epoch()) return ErrorCode::kNone;
+    return asked < log.epoch() ? ErrorCode::kFencedLeaderEpoch : ErrorCode::kUnknownLeaderEpoch;
+}
+
+LeaderHint leader_hint(const Call& call, const TopicRef& topic, std::int32_t partition) {
+    const catalog::Image& image = call.state().partitions.image();
+    const catalog::Topic* found = find_topic(call, topic);
+    const catalog::Partition* asked =
+        found == nullptr ? nullptr : found->partition(base::PartitionId(partition));
+    if (asked == nullptr) return {};
+    return {image.leader(*asked).value(), asked->leader_epoch.value()};
+}
+
+}  // namespace kaas::broker

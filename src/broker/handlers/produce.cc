@@ -1,0 +1,167 @@
+#include "broker/handlers/produce.h"
+
+#include "broker/errors.h"
+#include "broker/handlers/partition_access.h"
+#include "storage/partition_log.h"
+#include "wire/record_batch.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace kaas::broker {
+namespace {
+
+using wire::ErrorCode;
+using Partition = wire::ProduceResponse::PartitionProduceResponse;
+
+constexpr std::int16_t kByIdFrom = 13;
+constexpr std::int16_t kHintsFrom = 10;
+
+std::optional<storage::Acks> parse_acks(std::int16_t acks) {
+    switch (acks) {
+        case -1: return storage::Acks::kAll;
+        case 0: return storage::Acks::kNone;
+        case 1: return storage::Acks::kLeader;
+        default: return std::nullopt;
+    }
+}
+
+/// Of a batch that its log has accepted.
+std::uint64_t record_count(base::ByteView records) {
+    auto header = wire::BatchHeader::parse(records);
+    return header ? static_cast<std::uint64_t>(header->count) : 0;
+}
+
+/// One Produce request under way. Lives until its last batch is durable or has failed.
+/// Thread: the call's reactor.
+class Producing : public std::enable_shared_from_this<Producing> {
+public:
+    Producing(CallPtr call, wire::ProduceRequest request)
+        : call_(std::move(call)), request_(std::move(request)) {}
+
+    void start() {
+        lay_out_answer();
+        acks_ = parse_acks(request_.acks);
+        open_ = 1;  // this loop: no early answer while it runs
+        for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
+            for (std::size_t p = 0; p < request_.topic_data[t].partition_data.size(); ++p) {
+                append(t, p);
+            }
+        }
+        if (acks_ == storage::Acks::kNone) return finish_without_answer();
+        call_->pass();
+        close_one();
+    }
+
+private:
+    void lay_out_answer() {
+        response_.responses.resize(request_.topic_data.size());
+        for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
+            const auto& asked = request_.topic_data[t];
+            auto& topic = response_.responses[t];
+            topic.name = asked.name;
+            topic.topic_id = asked.topic_id;
+            topic.partition_responses.resize(asked.partition_data.size());
+            for (std::size_t p = 0; p < asked.partition_data.size(); ++p) {
+                topic.partition_responses[p].index = asked.partition_data[p].index;
+                topic.partition_responses[p].base_offset = -1;
+            }
+        }
+    }
+
+    [[nodiscard]] TopicRef topic_ref(std::size_t t) const {
+        const auto& topic = request_.topic_data[t];
+        return {topic.name, topic.topic_id, call_->version() >= kByIdFrom};
+    }
+    [[nodiscard]] Partition& answer_of(std::size_t t, std::size_t p) {
+        return response_.responses[t].partition_responses[p];
+    }
+
+    void append(std::size_t t, std::size_t p) {
+        if (!acks_) return fail(t, p, ErrorCode::kInvalidRequiredAcks, {});
+        const auto& asked = request_.topic_data[t].partition_data[p];
+        auto log = led_log(*call_, topic_ref(t), asked.index);
+        if (!log) return fail(t, p, log.error(), {});
+        if (asked.records.is_null()) {
+            return fail(t, p, ErrorCode::kInvalidRecord, "No records were sent.");
+        }
+        storage::Append append;
+        append.frame = call_->frame();
+        append.records = asked.records.writable();
+        append.acks = *acks_;
+        if (*acks_ != storage::Acks::kNone) {
+            append.home = &call_->home();
+            append.done = [self = shared_from_this(), t, p](auto result) {
+                self->settle(t, p, std::move(result));
+            };
+        }
+        auto appended = (*log)->append(std::move(append));
+        if (!appended) {
+            return fail(t, p, to_wire(appended.error().code), std::move(appended.error().context));
+        }
+        if (*acks_ != storage::Acks::kNone) ++open_;
+        if (const catalog::Topic* topic = find_topic(*call_, topic_ref(t))) {
+            auto& series = call_->state().topic_metrics.of(topic->id, topic->name);
+            series.produce_bytes.add(asked.records.size());
+            series.produce_records.add(record_count(asked.records.view()));
+        }
+    }
+
+    void settle(std::size_t t, std::size_t p, storage::Result<storage::Appended> result) {
+        if (result) {
+            auto& out = answer_of(t, p);
+            out.base_offset = result->base_offset.value();
+            out.log_start_offset = result->log_start.value();
+            out.log_append_time_ms = result->log_append_time_ms;
+        } else {
+            fail(t, p, to_wire(result.error().code), std::move(result.error().context));
+        }
+        close_one();
+    }
+
+    void fail(std::size_t t, std::size_t p, ErrorCode error, std::string why) {
+        failed_ = true;
+        const catalog::Topic* topic = find_topic(*call_, topic_ref(t));
+        call_->services().topic_metrics.produce_failed(topic, error);
+        auto& out = answer_of(t, p);
+        out.error_code = error;
+        if (!why.empty()) out.error_message = why;
+        if (has_hint(error) && call_->version() >= kHintsFrom) {
+            LeaderHint hint = leader_hint(*call_, topic_ref(t), out.index);
+            out.current_leader.leader_id = hint.leader_id;
+            out.current_leader.leader_epoch = hint.leader_epoch;
+            add_endpoint(*call_, hint.leader_id, response_.node_endpoints);
+        }
+    }
+
+    void close_one() {
+        if (--open_ == 0) call_->answer(response_);
+    }
+
+    /// Nobody reads an answer: a failure shows as a closed connection, so that the client asks for
+    /// metadata again (Apache KafkaApis.handleProduceRequest).
+    void finish_without_answer() {
+        if (failed_) {
+            call_->close("a batch with acks=0 failed");
+        } else {
+            call_->answer_nothing();
+        }
+    }
+
+    CallPtr call_;
+    wire::ProduceRequest request_;
+    wire::ProduceResponse response_;
+    std::optional<storage::Acks> acks_;
+    std::size_t open_ = 0;
+    bool failed_ = false;
+};
+
+}  // namespace
+
+void produce(CallPtr call, wire::ProduceRequest request) {
+    std::make_shared<Producing>(std::move(call), std::move(request))->start();
+}
+
+}  // namespace kaas::broker
