@@ -26,12 +26,13 @@ def write(path: pathlib.Path, content: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="configgen", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--definitions", type=pathlib.Path, default=ROOT / "config")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("cpp").add_argument("directory", type=pathlib.Path)
     commands.add_parser("docs").add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     try:
-        tables = model.load(ROOT / "config")
+        tables = model.load(arguments.definitions)
     except model.DefinitionError as error:
         print(f"config/{error}", file=sys.stderr)
         return 1
