@@ -192,14 +192,21 @@ void Connection::serve() {
                 break;
             case FrameReader::Next::kNoMemory:
                 waiting_ = true;
-                return shard_.wait_for_memory(shared_from_this());
+                return shard_.wait_for_memory(shared_from_this(), waited_);
             case FrameReader::Next::kTooLarge:
             case FrameReader::Next::kNegative:
                 base::log::warn("net", "a request of {} has a length that is negative or above {}",
                                 peer_.address, shard_.options().request_max_bytes);
-                return close(CloseReason::kBadFrame);
+                return end_after_answers(CloseReason::kBadFrame);
         }
     }
+}
+
+/// Reads no more; closes when the answers so far have left.
+void Connection::end_after_answers(CloseReason reason) {
+    answers_.close_at(answers_.open());
+    end_reason_ = reason;
+    draining_ = true;
 }
 
 /// False when there is nothing to read now, or ever.
@@ -258,12 +265,15 @@ void Connection::answer(const ConnectionExchange* exchange, ResponseQueue::Place
     if (closed_) return answers_.drop(place);
     answers_.answer(place, std::move(response));
     pass(exchange);
+    shard_.request_ended();
     touch();
 }
 
 void Connection::no_answer(const ConnectionExchange* exchange, ResponseQueue::Place place) {
     answers_.drop(place);
+    if (closed_) return;
     pass(exchange);
+    shard_.request_ended();
     touch();
 }
 

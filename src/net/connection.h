@@ -77,6 +77,7 @@ private:
 
     [[nodiscard]] bool may_start() const;
     void serve();
+    void end_after_answers(CloseReason reason);
     [[nodiscard]] bool receive();
     void start(base::FrameRef frame);
 

@@ -14,8 +14,8 @@ struct ConnectionLimitOptions {
     std::size_t max = std::numeric_limits<std::int32_t>::max();  ///< `max.connections`
     std::size_t max_per_ip =
         std::numeric_limits<std::int32_t>::max();  ///< `max.connections.per.ip`
-    std::unordered_map<std::string, std::size_t>
-        per_ip_overrides;  ///< `max.connections.per.ip.overrides`
+    std::unordered_map<std::string, std::size_t> per_ip_overrides =
+        {};  ///< `max.connections.per.ip.overrides`
 };
 
 /// Counts the connections of a server against its limits. As in Apache, a full server leaves new

@@ -27,26 +27,31 @@ base::BlockRef FrameMemory::try_allocate(std::size_t bytes, bool waited) {
     return {};
 }
 
-bool SlabSource::ensure(bool waited) {
+bool SlabSource::ensure() {
     if (slab_.unique()) filled_ = 0;
     if (slab_ && filled_ + kRoomMin + kSmallFrameMax <= kSlabBytes) return true;
-    auto spare =
-        std::find_if(spares_.begin(), spares_.end(), [](auto& block) { return block.unique(); });
-    base::BlockRef next;
-    if (spare != spares_.end()) {
-        next = std::move(*spare);
-        spares_.erase(spare);
-    } else {
-        next = memory_.allocate(kSlabBytes, waited);
-        if (!next) return false;
+    base::BlockRef next = take_spare();
+    if (!next && home_ == nullptr) {
+        next = base::Block::allocate(kSlabBytes);
+        home_ = next.get();
     }
-    if (slab_) {
-        if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
-        spares_.push_back(std::move(slab_));
+    if (!next) next = memory_.allocate(kSlabBytes, false);
+    if (!next) return false;
+    if (slab_) spares_.push_back(std::move(slab_));
+    if (spares_.size() > kSparesMax) {
+        spares_.erase(spares_.begin() + (spares_.front().get() == home_ ? 1 : 0));
     }
     slab_ = std::move(next);
     filled_ = 0;
     return true;
+}
+
+base::BlockRef SlabSource::take_spare() {
+    auto spare = std::ranges::find_if(spares_, &base::BlockRef::unique);
+    if (spare == spares_.end()) return {};
+    base::BlockRef block = std::move(*spare);
+    spares_.erase(spare);
+    return block;
 }
 
 base::MutableBytes SlabSource::room() const {
@@ -65,8 +70,13 @@ void SlabSource::extend(std::size_t bytes) {
 }
 
 void SlabSource::trim() {
-    std::erase_if(spares_, [](auto& block) { return block.unique(); });
-    if (slab_.unique()) slab_ = {};
+    spares_.push_back(std::move(slab_));
+    slab_ = {};
+    std::erase_if(spares_, [this](const base::BlockRef& block) {
+        if (block && !block.unique()) return false;
+        if (block && block.get() == home_) home_ = nullptr;
+        return true;
+    });
 }
 
 }  // namespace kaas::net

@@ -38,7 +38,10 @@ private:
 
 /// Where one reactor receives small frames: a counted slab that many connections fill in turn, one
 /// recv after the other. Frames are slices of it, and it is used again as soon as none is left.
-/// Thread: the reactor's only.
+///
+/// A reactor's first slab is not of the request memory, so that an idle or slow connection
+/// elsewhere cannot keep a reactor from receiving; those it needs beside that one are. Thread: the
+/// reactor's only.
 class SlabSource {
 public:
     static constexpr std::size_t kSlabBytes = 256 << 10;
@@ -49,7 +52,7 @@ public:
 
     [[nodiscard]] FrameMemory& memory() { return memory_; }
     /// Provides for the calls below; false when there is no memory. Call it before each use.
-    [[nodiscard]] bool ensure(bool waited);
+    [[nodiscard]] bool ensure();
     [[nodiscard]] const base::BlockRef& block() const { return slab_; }
     /// Where a recv may write. It ends `kSmallFrameMax` before the slab does, so that a small frame
     /// which is cut off at its end can be completed in place: no byte of it is ever moved.
@@ -67,8 +70,11 @@ private:
     static constexpr std::size_t kRoomMin = 32 << 10;
     static constexpr std::size_t kSparesMax = 4;
 
+    [[nodiscard]] base::BlockRef take_spare();
+
     FrameMemory& memory_;
     base::BlockRef slab_;
+    const base::Block* home_ = nullptr;  ///< the first one, if there is one
     std::size_t filled_ = 0;
     std::vector<base::BlockRef> spares_;  ///< full ones, waiting for their last frame to end
 };

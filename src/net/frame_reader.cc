@@ -40,7 +40,7 @@ FrameReader::Next FrameReader::next(SlabSource& slabs, bool waited, base::FrameR
         return Next::kFrame;
     }
     bool needs_slab = !partial_.block && (prefix_have_ > 0 || !expect_large_);
-    if (needs_slab && !slabs.ensure(waited)) return Next::kNoMemory;
+    if (needs_slab && !slabs.ensure()) return Next::kNoMemory;
     return Next::kReceive;
 }
 
@@ -50,7 +50,7 @@ FrameReader::Next FrameReader::begin_partial(SlabSource& slabs, bool waited) {
     if (!valid(size)) return Next::kTooLarge;
     auto bytes = static_cast<std::size_t>(size);
     if (bytes <= SlabSource::kSmallFrameMax) {
-        if (!slabs.ensure(waited)) return Next::kNoMemory;
+        if (!slabs.ensure()) return Next::kNoMemory;
         begin_partial_at(slabs.take(0), slabs);
     } else {
         base::BlockRef block = slabs.memory().allocate(bytes, waited);
@@ -82,7 +82,7 @@ FrameReader::Room FrameReader::room(SlabSource& slabs, std::array<iovec, 2>& pie
         pieces[count++] = piece(partial_.bytes.subspan(partial_have_));
         if (owns_memory()) {
             pieces[count++] = piece(prefix_.data(), kPrefixBytes);
-        } else if (slabs.ensure(false)) {
+        } else if (slabs.ensure()) {
             pieces[count++] = piece(slabs.room());
         }
     } else if (prefix_have_ == 0 && !expect_large_) {

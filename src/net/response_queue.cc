@@ -29,11 +29,6 @@ bool ResponseQueue::Slot::done() const {
     return state == State::kReady && !has_splice() && text_sent == response.output.bytes().size();
 }
 
-/// They would be steps that send nothing.
-void ResponseQueue::Slot::skip_empty_slices() {
-    while (has_splice() && slice().length == 0) ++splice;
-}
-
 ResponseQueue::Place ResponseQueue::open() {
     slots_.emplace_back();
     ++unanswered_;
@@ -43,14 +38,13 @@ ResponseQueue::Place ResponseQueue::open() {
 void ResponseQueue::answer(Place place, Response response) {
     KAAS_ASSERT(place->state == State::kOpen);
     for (const wire::Splice& splice : response.output.splices()) {
-        KAAS_ASSERT(splice.cookie < response.slices.size() &&
+        KAAS_ASSERT(splice.length > 0 && splice.cookie < response.slices.size() &&
                     splice.length == response.slices[splice.cookie].length);
     }
     text_bytes_ += response.output.bytes().size();
     --unanswered_;
     place->response = std::move(response);
     place->state = State::kReady;
-    place->skip_empty_slices();
 }
 
 void ResponseQueue::drop(Place place) {
@@ -126,7 +120,6 @@ void ResponseQueue::slice_sent(std::size_t bytes) {
     if (slot.slice_sent < slot.slice().length) return;
     slot.slice_sent = 0;
     ++slot.splice;
-    slot.skip_empty_slices();
     pop_done();
 }
 

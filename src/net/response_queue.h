@@ -73,7 +73,6 @@ private:
         /// Where the text that can go before the next splice ends.
         [[nodiscard]] std::size_t text_end() const;
         [[nodiscard]] bool done() const;
-        void skip_empty_slices();
     };
 
     void pop_done();

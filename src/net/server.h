@@ -34,7 +34,7 @@ struct ListenerOptions {
 
 /// Of Apache's `SocketServerConfigs`, with its defaults.
 struct ServerOptions {
-    ConnectionLimitOptions connections;
+    ConnectionLimitOptions connections = {};
     std::chrono::milliseconds idle_max =
         std::chrono::minutes(10);                 ///< `connections.max.idle.ms`; < 0: never
     std::uint32_t request_max_bytes = 100 << 20;  ///< `socket.request.max.bytes`

@@ -77,14 +77,21 @@ void Shard::gone(Connections::iterator connection) {
     reactor_.retire(std::move(last));
 }
 
-void Shard::wait_for_memory(std::shared_ptr<Connection> connection) {
-    server_.metrics_.memory_waits.add();
+void Shard::wait_for_memory(std::shared_ptr<Connection> connection, bool again) {
     hungry_.push_back(std::move(connection));
-    any_hungry_.store(true);
+    if (again) return;
+    server_.metrics_.memory_waits.add();
+    // At once, as one that has waited: the place beyond the limit may be free, and no release may
+    // come.
+    reactor_.post([this] { feed(); });
+}
+
+void Shard::request_ended() {
+    if (!hungry_.empty()) reactor_.post([this] { feed(); });
 }
 
 void Shard::memory_freed() {
-    if (any_hungry_.exchange(false)) reactor_.post([this] { feed(); });
+    reactor_.post([this] { feed(); });
 }
 
 /// First come, first served: who is refused again queues up in the same order.
@@ -99,6 +106,7 @@ void Shard::feed() {
 void Shard::on_second() {
     expire_idle();
     slabs_.trim();
+    feed();
     second_->arm(std::chrono::seconds(1), [this] { on_second(); });
 }
 

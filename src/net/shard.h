@@ -8,7 +8,6 @@
 #include "net/reactor.h"
 #include "net/server_metrics.h"
 
-#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <list>
@@ -39,8 +38,11 @@ public:
     void active(Connections::iterator connection);
     void ended(Connections::iterator connection, CloseReason reason);
     void gone(Connections::iterator connection);
-    void wait_for_memory(std::shared_ptr<Connection> connection);
+    /// `again`: memory was freed, but not enough of it.
+    void wait_for_memory(std::shared_ptr<Connection> connection, bool again);
 
+    /// A request ended: what it held of a slab may be free.
+    void request_ended();
     /// Any thread: memory came back.
     void memory_freed();
 
@@ -62,7 +64,6 @@ private:
     SlabSource slabs_;
     Connections connections_;
     std::deque<std::weak_ptr<Connection>> hungry_;
-    std::atomic<bool> any_hungry_ = false;
     std::unique_ptr<ReactorTimer> second_;
     bool draining_ = false;
 };

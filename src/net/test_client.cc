@@ -50,7 +50,7 @@ TestClient::TestClient(const std::string& host, std::uint16_t port, int receive_
     timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(::connect(socket_.get(), address->ai_addr, address->ai_addrlen), 0);
+    refused_ = ::connect(socket_.get(), address->ai_addr, address->ai_addrlen) != 0;
     ::freeaddrinfo(address);
 }
 
@@ -125,6 +125,14 @@ std::unique_ptr<Exchange> ScriptedHandler::take(const std::string& name) {
         }
         EXPECT_TRUE(changed_.wait_for(mutex_, TestClient::kPatience)) << name << " did not come";
     }
+}
+
+std::unique_ptr<Exchange> ScriptedHandler::take_any() {
+    base::MutexLock lock(mutex_);
+    while (held_.empty()) EXPECT_TRUE(changed_.wait_for(mutex_, TestClient::kPatience));
+    auto exchange = std::move(held_.front().second);
+    held_.erase(held_.begin());
+    return exchange;
 }
 
 void ScriptedHandler::answer(const std::string& name, std::string text) {

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,12 +37,15 @@ public:
     [[nodiscard]] std::optional<std::string> receive_frame();
     /// True when the server has closed, and nothing came before.
     [[nodiscard]] bool at_end() { return !receive_frame().has_value(); }
+    /// True when nobody listened.
+    [[nodiscard]] bool refused() const { return refused_; }
     [[nodiscard]] int socket() const { return socket_.get(); }
     void close() { socket_.reset(); }
 
 private:
     [[nodiscard]] bool receive(char* into, std::size_t bytes);
     base::UniqueFd socket_;
+    bool refused_ = false;
 };
 
 /// Does what the first word of a request says:
@@ -59,6 +63,7 @@ public:
 
     /// Waits for a held exchange.
     [[nodiscard]] std::unique_ptr<Exchange> take(const std::string& name) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::unique_ptr<Exchange> take_any() KAAS_EXCLUDES(mutex_);
     /// Answers a held exchange, on its reactor.
     void answer(const std::string& name, std::string text) KAAS_EXCLUDES(mutex_);
     void wait_for_requests(std::size_t count) KAAS_EXCLUDES(mutex_);
