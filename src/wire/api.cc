@@ -1,8 +1,9 @@
 #include "wire/api.h"
 
 #include "base/assert.h"
+#include "wire/api_key.h"
 
-#include <algorithm>
+#include <cstdint>
 
 namespace kaas::wire {
 

@@ -1,6 +1,10 @@
 #include "wire/compression.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
+#include "base/result.h"
+#include "wire/error.h"
+#include "wire/types.h"
 
 #include <fmt/format.h>
 #include <lz4frame.h>
@@ -8,12 +12,20 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <zconf.h>
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <expected>
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kaas::wire {
 namespace {

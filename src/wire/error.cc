@@ -1,5 +1,7 @@
 #include "wire/error.h"
 
+#include <string_view>
+
 namespace kaas::wire {
 
 std::string_view to_string(CodecError code) {

@@ -1,11 +1,22 @@
 #include "wire/message.h"
 
 #include "base/assert.h"
+#include "base/result.h"
+#include "wire/api.h"
+#include "wire/error.h"
+#include "wire/messages/request_header.h"
 #include "wire/messages/response_header.h"
+#include "wire/types.h"
+#include "wire/writer.h"
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace kaas::wire {

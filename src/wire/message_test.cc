@@ -3,18 +3,24 @@
 // Apache.
 #include "wire/message.h"
 
+#include "base/bytes.h"
+#include "wire/api.h"
+#include "wire/api_key.h"
+#include "wire/error.h"
 #include "wire/messages/api_versions.h"
 #include "wire/messages/fetch.h"
 #include "wire/messages/metadata.h"
 #include "wire/messages/produce.h"
+#include "wire/types.h"
+#include "wire/writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace kaas::wire {

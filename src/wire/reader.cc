@@ -1,10 +1,18 @@
 #include "wire/reader.h"
 
+#include "base/bytes.h"
+#include "base/result.h"
+#include "wire/error.h"
+#include "wire/types.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 namespace kaas::wire {
 namespace {
@@ -181,12 +189,11 @@ void Reader::unknown_tag(UnknownTags& into, std::uint32_t tag, std::uint32_t siz
         truncated();
         return;
     }
-    constexpr std::size_t kMemory = sizeof(UnknownTag);
-    if (kMemory > memory_left_) {
+    if (sizeof(UnknownTag) > memory_left_) {
         fail(CodecError::kTooLarge, "tagged fields that need far more memory than the frame");
         return;
     }
-    memory_left_ -= kMemory;
+    memory_left_ -= sizeof(UnknownTag);
     into.add(tag, Bytes::borrow(raw(size)));
 }
 

@@ -1,11 +1,22 @@
 #include "wire/record_batch.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/result.h"
+#include "wire/compression.h"
+#include "wire/error.h"
+#include "wire/types.h"
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace kaas::wire {
 namespace {
@@ -65,8 +76,8 @@ Result<BatchHeader> BatchHeader::parse(ByteView bytes) {
 }
 
 std::int32_t sequence_after(std::int32_t sequence, std::int32_t steps) {
-    constexpr std::int64_t kModulus = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
-    return static_cast<std::int32_t>((std::int64_t{sequence} + steps) % kModulus);
+    constexpr std::int64_t modulus = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
+    return static_cast<std::int32_t>((std::int64_t{sequence} + steps) % modulus);
 }
 
 std::int32_t BatchHeader::last_sequence() const {

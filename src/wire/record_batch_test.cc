@@ -2,6 +2,9 @@
 // Method: one good batch, damaged one field at a time; rows are named by the fault.
 #include "wire/record_batch.h"
 
+#include "base/bytes.h"
+#include "base/result.h"
+#include "wire/error.h"
 #include "wire/records.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <string>
+#include <optional>
 #include <vector>
 
 namespace kaas::wire {
@@ -58,9 +61,9 @@ TEST(RecordBatch, HeaderFieldsAsWritten) {
 }
 
 TEST(RecordBatch, SequenceWrapsToZero) {
-    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
-    EXPECT_EQ(sequence_after(kMax, 1), 0);
-    EXPECT_EQ(sequence_after(kMax - 1, 3), 1);
+    constexpr std::int32_t max = std::numeric_limits<std::int32_t>::max();
+    EXPECT_EQ(sequence_after(max, 1), 0);
+    EXPECT_EQ(sequence_after(max - 1, 3), 1);
     EXPECT_EQ(sequence_after(5, 0), 5);
 }
 

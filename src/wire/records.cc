@@ -1,15 +1,29 @@
 #include "wire/records.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "wire/compression.h"
+#include "wire/error.h"
 #include "wire/reader.h"
+#include "wire/record_batch.h"
+#include "wire/types.h"
 #include "wire/writer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kaas::wire {
 namespace {

@@ -2,18 +2,23 @@
 // refused.
 #include "wire/records.h"
 
+#include "base/bytes.h"
 #include "base/metrics.h"
+#include "base/result.h"
 #include "wire/compression.h"
+#include "wire/error.h"
 #include "wire/record_batch.h"
-#include "wire/writer.h"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kaas::wire {

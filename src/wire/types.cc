@@ -1,10 +1,14 @@
 #include "wire/types.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace kaas::wire {
 namespace detail {
@@ -17,11 +21,15 @@ Blob Blob::borrow(const std::byte* data, std::size_t size) {
     return blob;
 }
 
-Blob Blob::copy(const std::byte* data, std::size_t size) {
-    if (size == 0) return {};
+const std::byte* Blob::clone(const std::byte* data, std::size_t size) {
     auto* memory = new std::byte[size];
     std::memcpy(memory, data, size);
-    Blob blob = borrow(memory, size);
+    return memory;
+}
+
+Blob Blob::copy(const std::byte* data, std::size_t size) {
+    if (size == 0) return {};
+    Blob blob = borrow(clone(data, size), size);
     blob.owned_ = true;
     return blob;
 }
@@ -83,6 +91,11 @@ ByteView Records::view() const {
 MutableBytes Records::writable() const {
     KAAS_ASSERT(kind_ == Kind::kInFrame || kind_ == Kind::kNull);
     return {data_, size_};
+}
+
+std::uint64_t Records::cookie() const {
+    KAAS_ASSERT(kind_ == Kind::kExternal);
+    return cookie_;
 }
 
 bool operator==(const Records& a, const Records& b) {

@@ -28,17 +28,23 @@ namespace detail {
 class Blob {
 public:
     Blob() = default;
-    Blob(const Blob& other) { assign(other); }
-    Blob(Blob&& other) noexcept { swap(other); }
-    Blob& operator=(const Blob& other) {
-        if (this != &other) Blob(other).swap(*this);
+    Blob(const Blob& other)
+        : data_(other.owned_ ? clone(other.data_, other.size_) : other.data_),
+          size_(other.size_),
+          owned_(other.owned_) {}
+    Blob(Blob&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)),
+          owned_(std::exchange(other.owned_, false)) {}
+    Blob& operator=(Blob other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(owned_, other.owned_);
         return *this;
     }
-    Blob& operator=(Blob&& other) noexcept {
-        Blob(std::move(other)).swap(*this);
-        return *this;
+    ~Blob() {
+        if (owned_) delete[] data_;
     }
-    ~Blob() { release(); }
 
     [[nodiscard]] static Blob borrow(const std::byte* data, std::size_t size);
     [[nodiscard]] static Blob copy(const std::byte* data, std::size_t size);
@@ -48,22 +54,7 @@ public:
     [[nodiscard]] bool owned() const { return owned_; }
 
 private:
-    void assign(const Blob& other) {
-        if (other.owned_) {
-            *this = copy(other.data_, other.size_);
-        } else {
-            data_ = other.data_;
-            size_ = other.size_;
-        }
-    }
-    void swap(Blob& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        std::swap(owned_, other.owned_);
-    }
-    void release() {
-        if (owned_) delete[] data_;
-    }
+    static const std::byte* clone(const std::byte* data, std::size_t size);
 
     const std::byte* data_ = nullptr;
     std::uint32_t size_ = 0;
@@ -79,12 +70,16 @@ private:
 class String {
 public:
     String() = default;
+    // NOLINTBEGIN(google-explicit-constructor): text of any kind is meant to become, and be, a
+    // String
     template <std::size_t N>
     String(const char (&literal)[N]) : String(borrow({literal, N - 1})) {}
     template <std::size_t N>
     String(char (&buffer)[N]) = delete;  // not a literal: would dangle
     String(std::string_view text);
     String(const std::string& text) : String(std::string_view(text)) {}
+    operator std::string_view() const { return view(); }
+    // NOLINTEND(google-explicit-constructor)
 
     /// The caller keeps `text` alive for as long as this string and its copies are used.
     [[nodiscard]] static String borrow(std::string_view text);
@@ -92,7 +87,6 @@ public:
     [[nodiscard]] std::string_view view() const {
         return base::as_text({blob_.data(), blob_.size()});
     }
-    operator std::string_view() const { return view(); }
     [[nodiscard]] std::string str() const { return std::string(view()); }
     [[nodiscard]] std::size_t size() const { return blob_.size(); }
     [[nodiscard]] bool empty() const { return blob_.size() == 0; }
@@ -114,12 +108,14 @@ private:
 class Bytes {
 public:
     Bytes() = default;
+    // NOLINTBEGIN(google-explicit-constructor): as for String
     Bytes(ByteView bytes);
+    operator ByteView() const { return view(); }
+    // NOLINTEND(google-explicit-constructor)
 
     [[nodiscard]] static Bytes borrow(ByteView bytes);
 
     [[nodiscard]] ByteView view() const { return {blob_.data(), blob_.size()}; }
-    operator ByteView() const { return view(); }
     [[nodiscard]] std::size_t size() const { return blob_.size(); }
     [[nodiscard]] bool empty() const { return blob_.size() == 0; }
 
@@ -151,7 +147,8 @@ public:
     [[nodiscard]] ByteView view() const;
     /// The bytes of a decoded frame, writable. Asserts that they are (or are null).
     [[nodiscard]] MutableBytes writable() const;
-    [[nodiscard]] std::uint64_t cookie() const { return cookie_; }
+    /// What an external region was given. Asserts that it is one.
+    [[nodiscard]] std::uint64_t cookie() const;
 
     friend bool operator==(const Records& a, const Records& b);
 

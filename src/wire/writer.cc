@@ -1,10 +1,21 @@
 #include "wire/writer.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
+#include "base/result.h"
+#include "wire/error.h"
+#include "wire/types.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace kaas::wire {

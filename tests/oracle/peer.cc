@@ -9,25 +9,32 @@
 
 #include "base/bytes.h"
 #include "base/metrics.h"
+#include "base/result.h"
 #include "wire/api.h"
+#include "wire/compression.h"
+#include "wire/error.h"
 #include "wire/error_code.h"
 #include "wire/record_batch.h"
 #include "wire/records.h"
 #include "wire/testing/all_messages.h"
 #include "wire/testing/random.h"
+#include "wire/types.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kaas::wire::testing {

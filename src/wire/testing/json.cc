@@ -1,8 +1,15 @@
 #include "wire/testing/json.h"
 
+#include "wire/types.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace kaas::wire::testing {
 namespace {
@@ -22,9 +29,9 @@ std::string quoted(std::string_view text) {
     return result + '"';
 }
 
+constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 std::string base64(ByteView bytes) {
-    static constexpr char kAlphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string result;
     for (std::size_t at = 0; at < bytes.size(); at += 3) {
         ByteView group = bytes.subspan(at, std::min<std::size_t>(3, bytes.size() - at));

@@ -1,13 +1,24 @@
 #include "wire/testing/random.h"
 
 #include "wire/error_code.h"
+#include "wire/types.h"
 
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <cstddef>
+#include <cstdint>
 #include <list>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace kaas::wire::testing {
+namespace {
+
+// With what JSON must escape and what UTF-8 makes long.
+constexpr const char* kPieces[] = {"a", "Z", "9", "-", "\"", "\\", "\n", "é", "漢", "🐛"};
+
+}  // namespace
 
 std::int64_t Random::integer(std::int64_t min, std::int64_t max) {
     switch (below(6)) {
@@ -26,10 +37,8 @@ double Random::real() {
 }
 
 std::string Random::text() {
-    // With what JSON must escape and what UTF-8 makes long; rarely long enough for a longer varint.
-    static constexpr const char* kPieces[] = {"a",  "Z",  "9", "-",  "\"",
-                                              "\\", "\n", "é", "漢", "🐛"};
     std::string result;
+    // Rarely long enough for a longer varint.
     for (std::uint32_t left = chance(20) ? 100 + below(100) : below(10); left > 0; --left) {
         result += kPieces[below(std::size(kPieces))];
     }
