@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 namespace kaas::storage {
@@ -97,33 +98,88 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     return facts;
 }
 
-[[nodiscard]] json::object producers_to_json(const ProducerRecord& record) {
-    json::object object{{"at", record.at.value()}};
-    if (record.file_epoch) {
-        object.emplace("file", record.file_epoch->value());
-        return object;
+constexpr std::size_t kProducerNumbers = 6;
+constexpr std::size_t kBatchNumbers = 4;
+
+[[nodiscard]] json::array producer_to_json(const ProducerImage& producer) {
+    const auto& entry = producer.entry;
+    json::array row{producer.id.value(),
+                    entry.epoch.value(),
+                    entry.coordinator_epoch,
+                    entry.last_timestamp_ms,
+                    entry.transaction_start.value_or(base::Offset{-1}).value(),
+                    entry.changed_at.value()};
+    for (const auto& batch : entry.batches()) {
+        row.emplace_back(batch.last_sequence);
+        row.emplace_back(batch.last_offset.value());
+        row.emplace_back(batch.offset_delta);
+        row.emplace_back(batch.timestamp_ms);
     }
+    return row;
+}
+
+[[nodiscard]] Result<ProducerImage> producer_from_json(const json::value& value) {
+    if (!value.is_array() || value.get_array().size() < kProducerNumbers ||
+        (value.get_array().size() - kProducerNumbers) % kBatchNumbers != 0) {
+        return corrupt("list");
+    }
+    KAAS_TRY_ASSIGN(row, numbers(value, value.get_array().size(), "list"));
+    const auto narrow = [&row]<class T>(std::size_t at, T& to) {
+        to = static_cast<T>(row[at]);
+        return to == row[at];
+    };
+    ProducerImage producer{.id = base::ProducerId{row[0]}, .entry = {}};
+    std::int16_t epoch = 0;
+    bool fits = row[0] >= 0 && narrow(1, epoch) && narrow(2, producer.entry.coordinator_epoch);
+    producer.entry.epoch = base::ProducerEpoch{epoch};
+    producer.entry.last_timestamp_ms = row[3];
+    if (row[4] >= 0) producer.entry.transaction_start = base::Offset{row[4]};
+    producer.entry.changed_at = base::Offset{row[5]};
+    for (auto at = kProducerNumbers; at < row.size(); at += kBatchNumbers) {
+        ProducedBatch batch{.last_offset = base::Offset{row[at + 1]}, .timestamp_ms = row[at + 3]};
+        fits = fits && narrow(at, batch.last_sequence) && narrow(at + 2, batch.offset_delta) &&
+               batch.last_sequence >= 0 && batch.offset_delta >= 0 &&
+               row[at + 1] >= batch.offset_delta;
+        producer.entry.add(batch);
+    }
+    if (!fits) return corrupt("list");
+    return producer;
+}
+
+/// Those that were touched at `since` or behind it.
+[[nodiscard]] json::object producers_to_json(const ProducerRecord& record, base::Offset since) {
     json::array list;
-    for (const auto& row : record.list) list.emplace_back(json::array(row.begin(), row.end()));
-    object.emplace("list", std::move(list));
-    return object;
+    for (const auto& producer : record.list) {
+        if (producer.entry.changed_at >= since) list.emplace_back(producer_to_json(producer));
+    }
+    return {{"at", record.at.value()}, {"list", std::move(list)}};
 }
 
 [[nodiscard]] Result<ProducerRecord> producers_from_json(const json::object& object) {
     ProducerRecord record;
     KAAS_TRY_ASSIGN(at, number(object, "at", 0, kMost));
     record.at = base::Offset{at};
-    if (object.contains("file")) {
-        KAAS_TRY_ASSIGN(epoch, number(object, "file", 0, kMostEpoch));
-        record.file_epoch = base::LeaderEpoch{static_cast<std::int32_t>(epoch)};
-        return record;
-    }
     KAAS_TRY_ASSIGN(list, array_at(object, "list"));
     for (const auto& value : *list) {
-        KAAS_TRY_ASSIGN(row, numbers(value, SnapshotRow{}.size(), "list"));
-        std::copy(row.begin(), row.end(), record.list.emplace_back().begin());
+        KAAS_TRY_ASSIGN(producer, producer_from_json(value));
+        record.list.push_back(std::move(producer));
     }
     return record;
+}
+
+/// Puts what a line tells over what was known.
+void merge(ProducerRecord& known, ProducerRecord told) {
+    std::unordered_map<base::ProducerId, std::size_t> places;
+    for (std::size_t i = 0; i < known.list.size(); ++i) places.emplace(known.list[i].id, i);
+    for (auto& producer : told.list) {
+        const auto [place, fresh] = places.try_emplace(producer.id, known.list.size());
+        if (fresh) {
+            known.list.push_back(std::move(producer));
+        } else {
+            known.list[place->second] = std::move(producer);
+        }
+    }
+    known.at = told.at;
 }
 
 [[nodiscard]] json::object owner_to_json(const Owner& owner) {
@@ -187,7 +243,7 @@ json::object Manifest::picture() const {
     }
     picture.emplace("epochs", std::move(starts));
     picture.emplace("log_start", log_start.value());
-    picture.emplace("producers", producers_to_json(producers));
+    picture.emplace("producers", producers_to_json(producers, base::Offset{-1}));
     for (const auto& [key, value] : unknown) picture.emplace(key, value);
     return picture;
 }
@@ -224,20 +280,22 @@ base::Offset Manifest::end() const {
     return sealed.empty() ? log_start : sealed.back().end;
 }
 
-json::object Manifest::roll_line(const SegmentFacts& sealed, const ProducerRecord& producers) {
+json::object Manifest::roll_line(const SegmentFacts& sealed_facts,
+                                 const ProducerRecord& now) const {
     json::object extent;
-    put_extent(extent, sealed);
-    return {{"roll", std::move(extent)}, {"producers", producers_to_json(producers)}};
+    put_extent(extent, sealed_facts);
+    return {{"roll", std::move(extent)}, {"producers", producers_to_json(now, producers.at)}};
 }
 
 json::object Manifest::log_start_line(base::Offset log_start) {
     return {{"log_start", log_start.value()}};
 }
 
-json::object Manifest::synced_facts(const SegmentFacts& active, const ProducerRecord& producers) {
+json::object Manifest::synced_facts(const SegmentFacts& active_now,
+                                    const ProducerRecord& now) const {
     json::object facts;
-    put_extent(facts, active);
-    facts.emplace("producers", producers_to_json(producers));
+    put_extent(facts, active_now);
+    facts.emplace("producers", producers_to_json(now, producers.at));
     return facts;
 }
 
@@ -256,7 +314,7 @@ Result<void> Manifest::apply_change(const json::object& line) {
         KAAS_TRY_ASSIGN(object, object_at(line, "producers"));
         KAAS_TRY_ASSIGN(record, producers_from_json(*object));
         roll(facts);
-        producers = std::move(record);
+        merge(producers, std::move(record));
     }
     if (line.contains("log_start")) {
         KAAS_TRY_ASSIGN(start, number(line, "log_start", log_start.value(), kMost));
@@ -274,7 +332,7 @@ Result<void> Manifest::apply_synced(const json::object& facts) {
     KAAS_TRY_ASSIGN(object, object_at(facts, "producers"));
     KAAS_TRY_ASSIGN(record, producers_from_json(*object));
     active = extent;
-    producers = std::move(record);
+    merge(producers, std::move(record));
     return {};
 }
 

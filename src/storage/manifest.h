@@ -22,29 +22,29 @@ struct Owner {
     base::Incarnation incarnation;
 };
 
-/// Where the producers' state at an offset is kept: written out in the line itself when it is
-/// small, else in
-/// `<epoch>/<offset>.snapshot`.
+/// The producers' state after all records below an offset.
 struct ProducerRecord {
-    base::Offset at{0};  ///< state after all records below it
-    std::optional<base::LeaderEpoch> file_epoch{};
-    std::vector<SnapshotRow> list{};  ///< when there is no file
+    base::Offset at{0};
+    std::vector<ProducerImage> list{};
 };
 
 /// What a partition's manifest says, and how its lines change it (DESIGN 7). The manifest is an
 /// epoch log; this is what its pictures and changes mean.
 ///
-///     {"log":..,"owner":{"broker":1,"incarnation":".."},"segments":[{"epoch":6,"base":0,"end":500,
-///        "bytes":81920,"max_timestamp":[1700000000000,420]}],"active":{...},"epochs":[[6,0],[7,500]],
-///        "log_start":0,"producers":{"at":500,"list":[..]}}                                     the
-///        picture
-///     {"roll":{"end":..,"bytes":..,"max_timestamp":..},"producers":{"at":900,"file":7}}          a
-///     change
-///     {"log_start":120}                                                                          a
-///     change
-///     {"log":"synced","end":..,"bytes":..,"max_timestamp":..,"producers":..} and "released"
+/// A picture:
+///     {"log":.., "owner":{"broker":1,"incarnation":".."},
+///      "segments":[{"epoch":6,"base":0,"end":500,"bytes":81920,"max_timestamp":[time,offset]}],
+///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":{"at":500,"list":[..]}}
+/// Changes:
+///     {"roll":{"end":900,"bytes":65536,"max_timestamp":..}, "producers":{"at":900,"list":[..]}}
+///     {"log_start":120}
+/// Facts of synced and released lines:
+///     "end":.., "bytes":.., "max_timestamp":.., "producers":{..}
 ///
-/// `active` is the segment that its owner appends to; the numbers in it are what was synced.
+/// `active` is the segment that its owner appends to; the numbers in it are what was synced. The
+/// producers of a change are those that changed since the one before, of a picture all. A producer
+/// is [id, epoch, coordinator epoch, time, start of its transaction, offset of its last change] and
+/// four numbers for each remembered batch: last sequence, last offset, offset delta, time.
 /// Unknown keys of a picture are kept.
 struct Manifest {
     Owner owner;
@@ -64,12 +64,13 @@ struct Manifest {
     /// The next offset after what is recorded.
     [[nodiscard]] base::Offset end() const;
 
-    [[nodiscard]] static boost::json::object roll_line(const SegmentFacts& sealed,
-                                                       const ProducerRecord& producers);
+    /// The line that seals the active segment, told after this state.
+    [[nodiscard]] boost::json::object roll_line(const SegmentFacts& sealed_facts,
+                                                const ProducerRecord& now) const;
     [[nodiscard]] static boost::json::object log_start_line(base::Offset log_start);
-    /// For synced and released lines.
-    [[nodiscard]] static boost::json::object synced_facts(const SegmentFacts& active,
-                                                          const ProducerRecord& producers);
+    /// For synced and released lines, told after this state.
+    [[nodiscard]] boost::json::object synced_facts(const SegmentFacts& active_now,
+                                                   const ProducerRecord& now) const;
     /// Errors: kCorrupt.
     [[nodiscard]] Result<void> apply_change(const boost::json::object& line);
     [[nodiscard]] Result<void> apply_synced(const boost::json::object& facts);

@@ -12,9 +12,6 @@
 namespace kaas::storage {
 namespace {
 
-/// Up to so many producers are written out in a manifest's lines; more go to a file of their own.
-constexpr std::size_t kProducersInLine = 256;
-
 [[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset) {
     return {.base_offset = base_offset,
             .last_offset = base_offset + batch.header.last_offset_delta,
@@ -140,7 +137,7 @@ Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFaul
 
 std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
                                                             const LogConfig& config) {
-    auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.rows());
+    auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
     plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
                         jitter(config, options_.directory, next_offset_));
     return roll;
@@ -173,7 +170,8 @@ CommitMember::Pace PartitionLog::take() {
                                         [](const Ticket& t) { return t.acks == Acks::kLeader; });
     if (checkpoint_wanted_ && !checkpoint_running_) {
         checkpoint_wanted_ = false;
-        checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.rows()};
+        producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
+        checkpoint_ = ProducerRecord{.at = next_offset_, .list = producers_.images()};
     }
     const bool makes_files = !pieces_.empty() && !begun_;
     const bool rolls =
@@ -276,8 +274,8 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
     }
     if (!checkpoint) return;
     options_.log_dir->io_pool().post([self = shared_from_this(), segment = active_, facts = synced_,
-                                      record = std::exchange(checkpoint_, {})] {
-        self->write_checkpoint(*segment, facts, *record);
+                                      record = std::move(*checkpoint_)]() mutable {
+        self->write_checkpoint(*segment, facts, std::move(record));
     });
 }
 
@@ -349,12 +347,12 @@ Result<void> PartitionLog::begin_epoch() {
     return {};
 }
 
-Result<void> PartitionLog::roll(const Roll& roll) {
+Result<void> PartitionLog::roll(Roll& roll) {
     if (roll.last_time_entry) active_->times().append(*roll.last_time_entry);
     KAAS_TRY(active_log_->sync());
     KAAS_TRY(active_->offsets().flush(volume_));
     KAAS_TRY(active_->times().flush(volume_));
-    KAAS_TRY_ASSIGN(producers, keep_producers(written_.end, roll.producers, 0));
+    KAAS_TRY(write_snapshot(written_.end, roll.producers));
     auto segment =
         std::make_shared<Segment>(paths_, options_.epoch, written_.end, IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
@@ -362,7 +360,8 @@ Result<void> PartitionLog::roll(const Roll& roll) {
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     {
         base::MutexLock lock(manifest_mutex_);
-        KAAS_TRY(epoch_log_->append(Manifest::roll_line(written_, producers)));
+        ProducerRecord producers{.at = written_.end, .list = std::move(roll.producers)};
+        KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, producers)));
         KAAS_TRY(epoch_log_->sync());
         manifest_.roll(written_);
         manifest_.producers = std::move(producers);
@@ -378,25 +377,16 @@ Result<void> PartitionLog::roll(const Roll& roll) {
     return {};
 }
 
-Result<ProducerRecord> PartitionLog::keep_producers(base::Offset at, std::vector<SnapshotRow> rows,
-                                                    std::size_t most_in_line) {
-    ProducerRecord record{.at = at};
-    if (rows.size() > most_in_line) {
-        auto file = volume_.create(paths_.file(options_.epoch, at, ".snapshot"));
-        if (file) {
-            const auto bytes = encode_snapshot(rows);
-            const base::ByteView piece(bytes);
-            KAAS_TRY((*file)->write_at(0, {&piece, 1}));
-            KAAS_TRY((*file)->sync());
-            record.file_epoch = options_.epoch;
-            return record;
-        }
-        // A checkpoint at the very offset of a roll: the line holds what the name is taken for.
-        if (file.error().code != ErrorCode::kExists)
-            return std::unexpected(std::move(file).error());
-    }
-    record.list = std::move(rows);
-    return record;
+Result<void> PartitionLog::write_snapshot(base::Offset at,
+                                          const std::vector<ProducerImage>& producers) {
+    if (producers.empty()) return {};
+    auto file = volume_.create(paths_.file(options_.epoch, at, ".snapshot"));
+    if (!file && file.error().code == ErrorCode::kExists) return {};
+    if (!file) return std::unexpected(std::move(file).error());
+    const auto bytes = encode_snapshot(producers);
+    const base::ByteView piece(bytes);
+    KAAS_TRY((*file)->write_at(0, {&piece, 1}));
+    return (*file)->sync();
 }
 
 // ---- checkpoints
@@ -423,48 +413,37 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
     }
     if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
         checkpoint_wanted_ = true;
-    if (unrecorded_ && !std::exchange(reminder_set_, true))
+    if (bytes > 0 && !std::exchange(reminder_set_, true))
         options_.log_dir->remind(shared_from_this());
     return false;
 }
 
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                    const Checkpoint& checkpoint) {
-    if (const auto recorded = record_checkpoint(segment, facts, checkpoint); !recorded) {
+                                    ProducerRecord producers) {
+    const auto at = producers.at;
+    if (const auto recorded = record_checkpoint(segment, facts, std::move(producers)); !recorded) {
         // Nothing depends on it: the next recovery only has more to read.
-        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory,
-                        checkpoint.at, recorded.error().context);
+        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, at,
+                        recorded.error().context);
     }
     base::MutexLock lock(mutex_);
     checkpoint_running_ = false;
+    if (checkpoint_wanted_ && !ended_) ask_for_cycle();
     idle_.notify_all();
 }
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                             const Checkpoint& checkpoint) {
+                                             ProducerRecord producers) {
     KAAS_TRY(segment.offsets().flush(volume_));
     KAAS_TRY(segment.times().flush(volume_));
     base::MutexLock lock(manifest_mutex_);
     if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
-    KAAS_TRY_ASSIGN(producers,
-                    keep_producers(checkpoint.at, checkpoint.producers, kProducersInLine));
-    const bool as_file = producers.file_epoch.has_value();
-    if (as_file) KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
-    KAAS_TRY(epoch_log_->append_synced(Manifest::synced_facts(facts, producers)));
-    if (as_file) KAAS_TRY(epoch_log_->sync());
+    KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));
     manifest_.active = facts;
     manifest_.producers = std::move(producers);
-    if (epoch_log_->wants_roll()) {
-        KAAS_TRY(epoch_log_->roll(manifest_.picture()));
-        KAAS_TRY(epoch_log_->remove_superseded(options_.log_dir->session()));
-    }
-    auto made = as_file ? std::optional(paths_.file(options_.epoch, checkpoint.at, ".snapshot"))
-                        : std::nullopt;
-    if (const auto old = std::exchange(checkpoint_file_, std::move(made)); old && as_file) {
-        KAAS_TRY(options_.log_dir->session().confirm());
-        KAAS_TRY(volume_.unlink(*old));
-    }
-    return {};
+    if (!epoch_log_->wants_roll()) return {};
+    KAAS_TRY(epoch_log_->roll(manifest_.picture()));
+    return epoch_log_->remove_superseded(options_.log_dir->session());
 }
 
 // ---- the end
@@ -500,18 +479,18 @@ Result<void> PartitionLog::finish() {
         synced_ = written_;
         unsynced_records_ = 0;
     }
-    std::vector<SnapshotRow> rows;
+    ProducerRecord producers{.at = synced_.end};
     {
         base::MutexLock lock(mutex_);
         if (const auto last = plan_.time_entry(); last) active_->times().append(*last);
-        rows = producers_.rows();
+        producers.list = producers_.images();
     }
     KAAS_TRY(active_->offsets().flush(volume_));
     KAAS_TRY(active_->times().flush(volume_));
-    KAAS_TRY_ASSIGN(producers, keep_producers(synced_.end, std::move(rows), 0));
+    KAAS_TRY(write_snapshot(synced_.end, producers.list));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     base::MutexLock lock(manifest_mutex_);
-    return epoch_log_->release(Manifest::synced_facts(synced_, producers));
+    return epoch_log_->release(manifest_.synced_facts(synced_, producers));
 }
 
 void PartitionLog::abandon(ErrorCode why) {

@@ -200,7 +200,7 @@ private:
     /// What stands between two segments: how the old one ends, and the producers' state there.
     struct Roll {
         std::optional<TimeEntry> last_time_entry;
-        std::vector<SnapshotRow> producers;
+        std::vector<ProducerImage> producers;
     };
     /// Bytes on their way to the file.
     struct Piece {
@@ -217,10 +217,6 @@ private:
         Appended appended{};
         base::Executor* home = nullptr;
         std::move_only_function<void(Result<Appended>)> done;
-    };
-    struct Checkpoint {
-        base::Offset at;
-        std::vector<SnapshotRow> producers;
     };
     struct Watcher {
         WatchId id;
@@ -244,20 +240,20 @@ private:
     [[nodiscard]] Result<void> write_pieces();
     [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
     [[nodiscard]] Result<void> begin_epoch();
-    [[nodiscard]] Result<void> roll(const Roll& roll);
-    [[nodiscard]] Result<ProducerRecord> keep_producers(base::Offset at,
-                                                        std::vector<SnapshotRow> rows,
-                                                        std::size_t most_in_line);
+    [[nodiscard]] Result<void> roll(Roll& roll);
+    /// Writes a `.snapshot` for Apache's tools, unless there is one of that offset.
+    [[nodiscard]] Result<void> write_snapshot(base::Offset at,
+                                              const std::vector<ProducerImage>& producers);
     void publish(Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     void wake_watchers(Wakeups& wakeups) KAAS_REQUIRES(view_mutex_);
     /// True when `checkpoint_` is to be written out now.
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
 
     // On the I/O pool.
-    void write_checkpoint(Segment& segment, const SegmentFacts& facts, const Checkpoint& checkpoint)
+    void write_checkpoint(Segment& segment, const SegmentFacts& facts, ProducerRecord producers)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
     [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                                 const Checkpoint& checkpoint)
+                                                 ProducerRecord producers)
         KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> finish() KAAS_EXCLUDES(mutex_, manifest_mutex_);
 
@@ -298,7 +294,7 @@ private:
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<Piece> pieces_;
-    std::optional<Checkpoint> checkpoint_;
+    std::optional<ProducerRecord> checkpoint_;
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest
@@ -314,8 +310,6 @@ private:
     base::Mutex manifest_mutex_;
     std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
     Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
-    /// The snapshot that the last checkpoint made; the next one replaces it.
-    std::optional<std::string> checkpoint_file_ KAAS_GUARDED_BY(manifest_mutex_);
 
     // What readers see.
     mutable base::Mutex view_mutex_;

@@ -4,7 +4,7 @@
 
 #include "storage/partition_log.h"
 
-#include "storage/log_harness.h"
+#include "storage/testing_log.h"
 
 #include <gtest/gtest.h>
 

@@ -67,6 +67,13 @@ void ProducerEntry::add(const ProducedBatch& batch) {
     batches_[count_++] = batch;
 }
 
+bool operator==(const ProducerEntry& a, const ProducerEntry& b) {
+    return a.epoch == b.epoch && a.coordinator_epoch == b.coordinator_epoch &&
+           a.last_timestamp_ms == b.last_timestamp_ms &&
+           a.transaction_start == b.transaction_start && a.changed_at == b.changed_at &&
+           std::ranges::equal(a.batches(), b.batches());
+}
+
 const ProducerEntry* ProducerState::find(base::ProducerId producer) const {
     const auto found = producers_.find(producer);
     return found == producers_.end() ? nullptr : &found->second;
@@ -109,6 +116,7 @@ void ProducerState::record(const wire::BatchHeader& batch) {
                .last_offset = base::Offset{batch.last_offset()},
                .timestamp_ms = batch.max_timestamp});
     entry.last_timestamp_ms = batch.max_timestamp;
+    entry.changed_at = base::Offset{batch.last_offset()};
     if (batch.transactional() && !entry.transaction_start) {
         entry.transaction_start = base::Offset{batch.base_offset};
         ongoing_.emplace(*entry.transaction_start, id);
@@ -122,6 +130,7 @@ std::optional<CompletedTransaction> ProducerState::end_transaction(
     entry.set_epoch(epoch);
     entry.coordinator_epoch = coordinator_epoch;
     entry.last_timestamp_ms = timestamp_ms;
+    entry.changed_at = marker_offset;
     if (!entry.transaction_start) return std::nullopt;
     const CompletedTransaction completed{producer, *entry.transaction_start, marker_offset, abort};
     entry.transaction_start.reset();
@@ -146,46 +155,38 @@ void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
     });
 }
 
-std::vector<SnapshotRow> ProducerState::rows() const {
-    std::vector<SnapshotRow> rows;
-    rows.reserve(producers_.size());
-    for (const auto& [id, entry] : producers_) {
-        const auto last = entry.batches().empty() ? ProducedBatch{} : entry.batches().back();
-        rows.push_back({id.value(), entry.epoch.value(), last.last_sequence,
-                        last.last_offset.value(), last.offset_delta, entry.last_timestamp_ms,
-                        entry.coordinator_epoch,
-                        entry.transaction_start.value_or(base::Offset{-1}).value()});
-    }
-    return rows;
+std::vector<ProducerImage> ProducerState::images() const {
+    std::vector<ProducerImage> images;
+    images.reserve(producers_.size());
+    for (const auto& [id, entry] : producers_) images.push_back({id, entry});
+    return images;
 }
 
-void ProducerState::load(std::span<const SnapshotRow> rows) {
+void ProducerState::load(std::span<const ProducerImage> images) {
     producers_.clear();
     ongoing_.clear();
     ending_.clear();
-    for (const auto& [id, epoch, sequence, offset, delta, timestamp, coordinator, start] : rows) {
-        auto& entry = producers_[base::ProducerId{id}];
-        entry.epoch = base::ProducerEpoch{static_cast<std::int16_t>(epoch)};
-        entry.last_timestamp_ms = timestamp;
-        entry.coordinator_epoch = static_cast<std::int32_t>(coordinator);
-        if (offset >= 0) {
-            entry.add({.last_sequence = static_cast<std::int32_t>(sequence),
-                       .offset_delta = static_cast<std::int32_t>(delta),
-                       .last_offset = base::Offset{offset},
-                       .timestamp_ms = timestamp});
-        }
-        if (start >= 0) {
-            entry.transaction_start = base::Offset{start};
-            ongoing_.emplace(base::Offset{start}, base::ProducerId{id});
-        }
+    for (const auto& [id, entry] : images) {
+        producers_.insert_or_assign(id, entry);
+        if (entry.transaction_start) ongoing_.emplace(*entry.transaction_start, id);
     }
 }
 
-std::vector<std::byte> encode_snapshot(std::span<const SnapshotRow> rows) {
-    std::vector<std::byte> bytes(kSnapshotEntriesAt + 4 + rows.size() * kSnapshotEntryBytes);
+std::vector<std::byte> encode_snapshot(std::span<const ProducerImage> producers) {
+    std::vector<std::byte> bytes(kSnapshotEntriesAt + 4 + producers.size() * kSnapshotEntryBytes);
     auto* to = put_number(bytes.data(), 2, kSnapshotVersion);
-    to = put_number(to + 4, 4, static_cast<std::int64_t>(rows.size()));
-    for (const auto& row : rows) {
+    to = put_number(to + 4, 4, static_cast<std::int64_t>(producers.size()));
+    for (const auto& [id, entry] : producers) {
+        const auto last = entry.batches().empty() ? ProducedBatch{} : entry.batches().back();
+        const std::array<std::int64_t, 8> row = {
+            id.value(),
+            entry.epoch.value(),
+            last.last_sequence,
+            last.last_offset.value(),
+            last.offset_delta,
+            entry.last_timestamp_ms,
+            entry.coordinator_epoch,
+            entry.transaction_start.value_or(base::Offset{-1}).value()};
         for (std::size_t i = 0; i < row.size(); ++i) to = put_number(to, kRowBytes[i], row[i]);
     }
     base::store_be(bytes.data() + kSnapshotCrcAt,
@@ -193,9 +194,9 @@ std::vector<std::byte> encode_snapshot(std::span<const SnapshotRow> rows) {
     return bytes;
 }
 
-Result<std::vector<SnapshotRow>> decode_snapshot(base::ByteView snapshot) {
-    const auto corrupt = [](std::string why) {
-        return fail(ErrorCode::kCorrupt, "producer snapshot: " + std::move(why));
+Result<std::vector<ProducerImage>> decode_snapshot(base::ByteView snapshot) {
+    const auto corrupt = [](const std::string& why) {
+        return fail(ErrorCode::kCorrupt, "producer snapshot: " + why);
     };
     if (snapshot.size() < kSnapshotEntriesAt + 4) return corrupt("too short");
     const auto version = base::load_be<std::int16_t>(snapshot.data());
@@ -207,12 +208,26 @@ Result<std::vector<SnapshotRow>> decode_snapshot(base::ByteView snapshot) {
     if (count < 0 || entries.size() != static_cast<std::size_t>(count) * kSnapshotEntryBytes) {
         return corrupt(fmt::format("{} entries in {} bytes", count, entries.size()));
     }
-    std::vector<SnapshotRow> rows(static_cast<std::size_t>(count));
+    std::vector<ProducerImage> producers(static_cast<std::size_t>(count));
     const auto* from = entries.data();
-    for (auto& row : rows) {
+    for (auto& [id, entry] : producers) {
+        std::array<std::int64_t, 8> row;
         for (std::size_t i = 0; i < row.size(); ++i) row[i] = take_number(from, kRowBytes[i]);
+        const auto [producer, epoch, sequence, offset, delta, timestamp, coordinator, start] = row;
+        id = base::ProducerId{producer};
+        entry.epoch = base::ProducerEpoch{static_cast<std::int16_t>(epoch)};
+        entry.last_timestamp_ms = timestamp;
+        entry.coordinator_epoch = static_cast<std::int32_t>(coordinator);
+        entry.changed_at = base::Offset{offset};
+        if (offset >= 0) {
+            entry.add({.last_sequence = static_cast<std::int32_t>(sequence),
+                       .offset_delta = static_cast<std::int32_t>(delta),
+                       .last_offset = base::Offset{offset},
+                       .timestamp_ms = timestamp});
+        }
+        if (start >= 0) entry.transaction_start = base::Offset{start};
     }
-    return rows;
+    return producers;
 }
 
 }  // namespace kaas::storage

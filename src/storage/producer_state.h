@@ -25,6 +25,8 @@ struct ProducedBatch {
 
     [[nodiscard]] std::int32_t first_sequence() const;
     [[nodiscard]] base::Offset first_offset() const { return last_offset - offset_delta; }
+
+    friend bool operator==(const ProducedBatch&, const ProducedBatch&) = default;
 };
 
 /// What is known of one producer (Apache `ProducerStateEntry`): its epoch and the last five
@@ -35,7 +37,8 @@ struct ProducerEntry {
     base::ProducerEpoch epoch = base::kNoProducerEpoch;
     std::int32_t coordinator_epoch = -1;
     std::int64_t last_timestamp_ms = -1;
-    std::optional<base::Offset> transaction_start;
+    std::optional<base::Offset> transaction_start{};
+    base::Offset changed_at{-1};  ///< of the last batch or marker that touched this entry
 
     [[nodiscard]] std::span<const ProducedBatch> batches() const {
         return {batches_.data(), count_};
@@ -46,19 +49,26 @@ struct ProducerEntry {
     void set_epoch(base::ProducerEpoch next);
     void add(const ProducedBatch& batch);
 
+    friend bool operator==(const ProducerEntry& a, const ProducerEntry& b);
+
 private:
     std::array<ProducedBatch, kRemembered> batches_{};  ///< oldest first
     std::size_t count_ = 0;
 };
 
-/// One producer of a snapshot as plain numbers, in the file's order: id, epoch, last sequence, last
-/// offset, offset delta, timestamp, coordinator epoch, start of its open transaction (-1: none).
-using SnapshotRow = std::array<std::int64_t, 8>;
+/// A producer and all that is known of it: what is kept of `ProducerState`.
+struct ProducerImage {
+    base::ProducerId id;
+    ProducerEntry entry;
 
-/// A `.snapshot` file of Apache's version 1 as rows and back.
-/// Errors of parsing: kCorrupt.
-[[nodiscard]] std::vector<std::byte> encode_snapshot(std::span<const SnapshotRow> rows);
-[[nodiscard]] Result<std::vector<SnapshotRow>> decode_snapshot(base::ByteView snapshot);
+    friend bool operator==(const ProducerImage&, const ProducerImage&) = default;
+};
+
+/// A `.snapshot` file of Apache's version 1, for its tools: it holds only the last batch of a
+/// producer. We ourselves read producers from the manifest.
+[[nodiscard]] std::vector<std::byte> encode_snapshot(std::span<const ProducerImage> producers);
+/// Errors: kCorrupt.
+[[nodiscard]] Result<std::vector<ProducerImage>> decode_snapshot(base::ByteView snapshot);
 
 /// Where a transaction began and ended in this partition; what a marker completed.
 struct CompletedTransaction {
@@ -100,8 +110,8 @@ public:
     void expire(std::int64_t now_ms, std::int64_t silence_ms);
 
     /// The state to keep, as it is now; and the way back, which replaces everything.
-    [[nodiscard]] std::vector<SnapshotRow> rows() const;
-    void load(std::span<const SnapshotRow> rows);
+    [[nodiscard]] std::vector<ProducerImage> images() const;
+    void load(std::span<const ProducerImage> images);
 
     [[nodiscard]] const ProducerEntry* find(base::ProducerId producer) const;
     [[nodiscard]] const std::unordered_map<base::ProducerId, ProducerEntry>& all() const {

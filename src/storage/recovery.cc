@@ -17,8 +17,6 @@ namespace {
 
 /// Recovery reads a tail in pieces of this size, larger where a batch is.
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
-/// More than any snapshot needs: a million producers.
-constexpr std::size_t kSnapshotBytesMax = std::size_t{64} << 20;
 
 /// The good batches of a file from a position on, as they are read.
 class TailReader {
@@ -160,15 +158,7 @@ private:
 
     [[nodiscard]] Result<void> load_producers() {
         const auto& record = manifest_.producers;
-        if (record.file_epoch) {
-            const auto path = paths_.file(*record.file_epoch, record.at, ".snapshot");
-            KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSnapshotBytesMax));
-            auto rows = decode_snapshot(base::as_bytes(text));
-            if (!rows) return fail(rows.error().code, path + ": " + rows.error().context);
-            producers_.load(*rows);
-        } else {
-            producers_.load(record.list);
-        }
+        producers_.load(record.list);
         for (const auto& span : spans_) {
             if (span.facts.end > record.at) KAAS_TRY(replay(span, record.at));
         }
@@ -249,12 +239,11 @@ private:
         KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
         report(plan.facts(), tail_end);
 
-        auto rows = producers_.rows();
+        auto producers = producers_.images();
         auto opened = opened_at(plan.facts().end, base);
         opened.plan = plan;
         opened.manifest.active = plan.facts();
-        opened.manifest.producers = {
-            .at = plan.facts().end, .file_epoch = {}, .list = std::move(rows)};
+        opened.manifest.producers = {.at = plan.facts().end, .list = std::move(producers)};
         KAAS_TRY_ASSIGN(epoch_log, EpochLog::create(
                                        volume_, {.directory = paths_.directory, .kind = "manifest"},
                                        options_.epoch.value(), opened.manifest.picture(),

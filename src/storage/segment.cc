@@ -128,6 +128,7 @@ Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& s
     const auto limit = span.facts.bytes;
     if (max_bytes >= limit - start) return limit;
     const auto wish = start + max_bytes;
+    KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
     KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
                                [&](const OffsetEntry& e) {
                                    return static_cast<std::uint64_t>(e.position) <= wish;
@@ -136,7 +137,6 @@ Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& s
     if (entry && static_cast<std::uint64_t>(entry->position) > start) {
         return static_cast<std::uint64_t>(entry->position);
     }
-    KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
     HeaderCursor cursor(*file, span.segment->path(), start, limit, patience);
     auto end = start;
     for (;;) {

@@ -5,9 +5,9 @@
 #include "storage/log_dir.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
+#include "storage/testing_session.h"
 #include "wire/records.h"
 
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -18,20 +18,6 @@
 /// What tests of the partition log share: a machine in memory on which brokers live, die and come
 /// back.
 namespace kaas::storage::testing {
-
-/// A session that a test ends.
-class FakeSession final : public SessionCheck {
-public:
-    Result<void> confirm() override {
-        ++checks;
-        if (marked) return fail(ErrorCode::kFenced, "marked");
-        if (unknown) return fail(ErrorCode::kIo, "no answer");
-        return {};
-    }
-    std::atomic<int> checks = 0;
-    std::atomic<bool> marked = false;
-    std::atomic<bool> unknown = false;
-};
 
 struct BatchOptions {
     std::int32_t records = 1;
@@ -101,7 +87,7 @@ struct Broker {
         }
     }
 
-    FakeSession session;
+    TestingSession session;
     base::InlineExecutor executor;
     LogDir log_dir;
 };
