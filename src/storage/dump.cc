@@ -1,0 +1,347 @@
+#include "storage/dump.h"
+
+#include "base/bytes.h"
+#include "base/metrics.h"
+#include "storage/epoch_reader.h"
+#include "storage/producer_state.h"
+#include "storage/sparse_index.h"
+#include "wire/compression.h"
+#include "wire/record_batch.h"
+#include "wire/records.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+namespace json = boost::json;
+
+/// Indexes, snapshots and manifests are read whole.
+constexpr std::size_t kSmallFileLimitBytes = std::size_t{1} << 30;
+
+std::string_view name_in(std::string_view path) {
+    auto slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+/// The number at the start of a segment file's name; 0 when there is none.
+std::int64_t base_offset_of(std::string_view path) {
+    std::string_view name = name_in(path);
+    std::int64_t base = 0;
+    std::from_chars(name.data(), name.data() + name.size(), base);
+    return base;
+}
+
+bool is_text(std::string_view bytes) {
+    boost::system::error_code error;
+    // The parser knows UTF-8: a quoted string is wrong in it only for bytes that are not text.
+    std::string quoted = "\"";
+    for (char c : bytes) {
+        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r')
+            return false;
+        quoted += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? 'x' : c;
+    }
+    json::parse(quoted + '"', error);
+    return !error;
+}
+
+/// A key or value: text as it is, anything else in hexadecimal digits under a name that says so.
+void show_bytes(json::object& item, std::string_view name, std::optional<wire::ByteView> bytes) {
+    if (!bytes) {
+        item[name] = nullptr;
+        return;
+    }
+    std::string_view text = base::as_text(*bytes);
+    if (is_text(text)) {
+        item[name] = text;
+        return;
+    }
+    std::string digits;
+    for (std::byte byte : *bytes) digits += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    item[fmt::format("{}_hex", name)] = digits;
+}
+
+json::object show_header(const wire::BatchHeader& header, std::uint64_t position) {
+    json::object item{
+        {"item", "batch"},
+        {"position", position},
+        {"base_offset", header.base_offset},
+        {"last_offset", header.last_offset()},
+        {"count", header.count},
+        {"size", header.size()},
+        {"base_timestamp", header.base_timestamp},
+        {"max_timestamp", header.max_timestamp},
+        {"timestamp_type",
+         header.timestamp_type() == wire::TimestampType::kCreateTime ? "create" : "append"},
+        {"producer_id", header.producer_id},
+        {"producer_epoch", header.producer_epoch},
+        {"base_sequence", header.base_sequence},
+        {"last_sequence", header.last_sequence()},
+        {"partition_leader_epoch", header.partition_leader_epoch},
+        {"transactional", header.transactional()},
+        {"control", header.control()},
+        {"compression", wire::to_string(header.compression())},
+        {"magic", header.magic},
+        {"crc", header.crc}};
+    if (auto horizon = header.delete_horizon_ms()) item["delete_horizon"] = *horizon;
+    return item;
+}
+
+/// A control record says what it is in its key (Apache `ControlRecordType`), and a transaction
+/// marker who wrote it in its value (`EndTransactionMarker`).
+void show_control(json::object& item, const wire::Record& record) {
+    if (!record.key || record.key->size() < 4) return show_bytes(item, "key", record.key);
+    auto type = base::load_be<std::int16_t>(record.key->data() + 2);
+    item["control"] = type == 0 ? "abort" : type == 1 ? "commit" : fmt::format("type {}", type);
+    if (type <= 1 && record.value && record.value->size() >= 6) {
+        item["coordinator_epoch"] = base::load_be<std::int32_t>(record.value->data() + 2);
+    } else {
+        show_bytes(item, "value", record.value);
+    }
+}
+
+json::object show_record(const wire::Record& record, bool control) {
+    json::object item{
+        {"item", "record"}, {"offset", record.offset}, {"timestamp", record.timestamp_ms}};
+    if (record.sequence >= 0) item["sequence"] = record.sequence;
+    if (control) {
+        show_control(item, record);
+        return item;
+    }
+    show_bytes(item, "key", record.key);
+    show_bytes(item, "value", record.value);
+    if (record.headers.empty()) return item;
+    json::array headers;
+    for (const auto& header : record.headers) {
+        json::object shown;
+        show_bytes(shown, "key", base::as_bytes(header.key));
+        show_bytes(shown, "value", header.value);
+        headers.push_back(std::move(shown));
+    }
+    item["headers"] = std::move(headers);
+    return item;
+}
+
+/// Walks files and gives items, each a flat object.
+class Dumper {
+public:
+    Dumper(Volume& volume, const DumpOptions& options,
+           const std::function<void(std::string_view)>& out)
+        : volume_(volume), options_(options), out_(out), site_(registry_, "dump") {}
+
+    Result<DumpSummary> run(const std::string& path) {
+        if (auto names = volume_.list(path)) {
+            tree(path, *names);
+        } else {
+            KAAS_TRY(volume_.open(path, OpenMode::kRead));
+            one_file(path);
+        }
+        return summary_;
+    }
+
+private:
+    void tree(const std::string& path, const std::vector<std::string>& names) {
+        for (const auto& name : names) {
+            std::string below = path.empty() ? name : fmt::format("{}/{}", path, name);
+            if (auto inner = volume_.list(below)) {
+                tree(below, *inner);
+            } else {
+                one_file(below);
+            }
+        }
+    }
+
+    void one_file(const std::string& path) {
+        ++summary_.files;
+        file_ = path;
+        if (options_.form == DumpOptions::Form::kText) out_(fmt::format("file: {}\n", path));
+        if (auto shown = show(path); !shown) damage(shown.error().context);
+    }
+
+    Result<void> show(const std::string& path) {
+        if (path.ends_with(".log")) return show_log(path);
+        if (path.ends_with(".index")) return show_index(path);
+        if (path.ends_with(".timeindex")) return show_time_index(path);
+        if (path.ends_with(".txnindex")) return show_transaction_index(path);
+        if (path.ends_with(".snapshot")) return show_snapshot(path);
+        if (path.ends_with(".jsonl")) return show_lines(path);
+        return fail(ErrorCode::kCorrupt, "not a file of a partition, by its name");
+    }
+
+    void item(json::object fields) {
+        ++summary_.items;
+        if (options_.form == DumpOptions::Form::kJson) {
+            json::object whole{{"file", file_}};
+            for (auto& field : fields) whole.insert(std::move(field));
+            out_(json::serialize(whole) + '\n');
+            return;
+        }
+        std::string line;
+        for (const auto& field : fields) {
+            if (!line.empty()) line += "  ";
+            const bool bare = field.key() == "item";
+            if (!bare) line += fmt::format("{}: ", std::string_view(field.key()));
+            line += bare ? std::string(field.value().as_string()) : json::serialize(field.value());
+        }
+        out_(line + '\n');
+    }
+
+    void damage(std::string_view why) {
+        ++summary_.damages;
+        item({{"item", "DAMAGE"}, {"why", why}});
+    }
+
+    Result<void> show_log(const std::string& path) {
+        KAAS_TRY_ASSIGN(file, volume_.open(path, OpenMode::kRead));
+        KAAS_TRY_ASSIGN(size, file->size());
+        std::vector<std::byte> bytes;
+        for (std::uint64_t position = 0; position < size;) {
+            auto bad = [&](std::string_view why) {
+                return fail(ErrorCode::kCorrupt,
+                            fmt::format("at byte {} of {}: {}", position, size, why));
+            };
+            bytes.resize(std::min<std::uint64_t>(wire::BatchHeader::kBytes, size - position));
+            KAAS_TRY_ASSIGN(got, file->read_at(position, bytes));
+            bytes.resize(got);
+            auto header = wire::BatchHeader::parse(bytes);
+            if (!header) return bad(header.error().context);
+            if (header->size() > size - position) return bad("the file ends inside a batch");
+            bytes.resize(header->size());
+            KAAS_TRY_ASSIGN(whole, file->read_at(position, bytes));
+            if (whole < bytes.size()) return bad("the file ends inside a batch");
+            show_batch({.header = *header, .bytes = bytes}, position);
+            position += bytes.size();
+        }
+        return {};
+    }
+
+    void show_batch(const wire::BatchView& batch, std::uint64_t position) {
+        json::object shown = show_header(batch.header, position);
+        auto crc = wire::check_crc(batch);
+        shown["valid"] = crc.has_value();
+        item(std::move(shown));
+        if (!crc) {
+            damage(fmt::format("at byte {}: {}", position, crc.error().context));
+        } else if (options_.records) {
+            show_records(batch, position);
+        }
+    }
+
+    void show_records(const wire::BatchView& batch, std::uint64_t position) {
+        wire::Record record;
+        auto reader = wire::RecordReader::open(batch, site_);
+        wire::Result<bool> more =
+            reader ? wire::Result<bool>(true) : std::unexpected(reader.error());
+        while (more && *more) {
+            more = reader->next(record);
+            if (more && *more) item(show_record(record, batch.header.control()));
+        }
+        if (!more)
+            damage(
+                fmt::format("records of the batch at byte {}: {}", position, more.error().context));
+    }
+
+    /// Calls `show_entry` with each entry of a file of fixed-size entries.
+    template <class ShowEntry>
+    Result<void> show_entries(const std::string& path, std::size_t entry_bytes,
+                              ShowEntry show_entry) {
+        KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
+        auto bytes = base::as_bytes(text);
+        std::size_t at = 0;
+        for (; at + entry_bytes <= bytes.size(); at += entry_bytes) show_entry(bytes.data() + at);
+        if (at == bytes.size()) return {};
+        return fail(ErrorCode::kCorrupt,
+                    fmt::format("{} bytes behind the last entry", bytes.size() - at));
+    }
+
+    Result<void> show_index(const std::string& path) {
+        std::int64_t base = base_offset_of(path);
+        return show_entries(path, OffsetEntry::kBytes, [&](const std::byte* from) {
+            auto entry = OffsetEntry::decode(from);
+            item({{"item", "index"},
+                  {"offset", base + entry.relative_offset},
+                  {"position", entry.position}});
+        });
+    }
+
+    Result<void> show_time_index(const std::string& path) {
+        std::int64_t base = base_offset_of(path);
+        return show_entries(path, TimeEntry::kBytes, [&](const std::byte* from) {
+            auto entry = TimeEntry::decode(from);
+            item({{"item", "timeindex"},
+                  {"timestamp", entry.timestamp_ms},
+                  {"offset", base + entry.relative_offset}});
+        });
+    }
+
+    /// Apache `AbortedTxn`, version 0: 34 bytes.
+    Result<void> show_transaction_index(const std::string& path) {
+        return show_entries(path, 34, [&](const std::byte* from) {
+            item({{"item", "aborted"},
+                  {"version", base::load_be<std::int16_t>(from)},
+                  {"producer_id", base::load_be<std::int64_t>(from + 2)},
+                  {"first_offset", base::load_be<std::int64_t>(from + 10)},
+                  {"last_offset", base::load_be<std::int64_t>(from + 18)},
+                  {"last_stable_offset", base::load_be<std::int64_t>(from + 26)}});
+        });
+    }
+
+    Result<void> show_snapshot(const std::string& path) {
+        constexpr std::array<std::string_view, std::tuple_size_v<SnapshotRow>> kNames = {
+            "producer_id",  "producer_epoch", "last_sequence",     "last_offset",
+            "offset_delta", "timestamp",      "coordinator_epoch", "transaction_start"};
+        KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
+        KAAS_TRY_ASSIGN(rows, decode_snapshot(base::as_bytes(text)));
+        for (const auto& row : rows) {
+            json::object shown{{"item", "producer"}};
+            for (std::size_t i = 0; i < kNames.size(); ++i) shown[kNames[i]] = row[i];
+            item(std::move(shown));
+        }
+        return {};
+    }
+
+    Result<void> show_lines(const std::string& path) {
+        KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
+        KAAS_TRY_ASSIGN(file, parse_epoch_file(text, "the log"));
+        for (std::size_t i = 0; i < file.lines.size(); ++i) {
+            item({{"item", "line"},
+                  {"position", file.offsets[i]},
+                  {"line", std::move(file.lines[i])}});
+        }
+        // Not a damage: a crash leaves such an end, and nothing in it ever counted.
+        if (file.end < text.size()) {
+            item({{"item", "torn end"}, {"position", file.end}, {"size", text.size() - file.end}});
+        }
+        return {};
+    }
+
+    Volume& volume_;
+    const DumpOptions& options_;
+    const std::function<void(std::string_view)>& out_;
+    base::metrics::Registry registry_;
+    wire::DecodeSite site_;
+    std::string file_;
+    DumpSummary summary_;
+};
+
+}  // namespace
+
+Result<DumpSummary> dump(Volume& volume, const std::string& path, const DumpOptions& options,
+                         const std::function<void(std::string_view)>& out) {
+    return Dumper(volume, options, out).run(path);
+}
+
+}  // namespace kaas::storage
