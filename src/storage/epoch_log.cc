@@ -2,6 +2,10 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/result.h"
+#include "storage/error.h"
+#include "storage/session_check.h"
+#include "storage/volume.h"
 
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
@@ -11,6 +15,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace kaas::storage {

@@ -1,10 +1,14 @@
 // Goal: a machine that dies, or a call that fails, at any step of a log's life loses nothing that
 // was durable. Method: one scripted life with everything in it is cut at each file operation, on a
 // MemoryVolume.
+#include "base/result.h"
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
+#include "storage/session_check.h"
 #include "storage/testing_session.h"
+#include "storage/volume.h"
 
 #include <boost/json/value_from.hpp>
 #include <boost/json/value_to.hpp>
@@ -12,7 +16,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <utility>

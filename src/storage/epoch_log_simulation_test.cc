@@ -4,9 +4,12 @@
 // carries numbers; an owner acknowledges as a partition does: sync, session check, answer. Every
 // rule that is taken away must be caught, or the simulation tests nothing. A failure prints the
 // seed and a trace.
+#include "base/result.h"
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
+#include "storage/session_check.h"
 
 #include <boost/json/value_from.hpp>
 #include <boost/json/value_to.hpp>
@@ -14,11 +17,18 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kaas::storage {

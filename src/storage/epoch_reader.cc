@@ -1,12 +1,24 @@
 #include "storage/epoch_reader.h"
 
+#include "base/result.h"
+#include "storage/epoch_log.h"
+#include "storage/error.h"
+#include "storage/volume.h"
+
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

@@ -2,8 +2,12 @@
 // line silently: what is good stays as it is when NULs follow, and a further good line is either
 // read or refused.
 #include "base/assert.h"
+#include "base/bytes.h"
+#include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
+#include "storage/volume.h"
 
 #include <algorithm>
 #include <cstddef>

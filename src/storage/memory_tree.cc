@@ -1,11 +1,22 @@
 #include "storage/memory_tree.h"
 
+#include "base/result.h"
+#include "storage/error.h"
+#include "storage/memory_volume.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
 #include <optional>
 #include <random>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

@@ -1,12 +1,26 @@
 #include "storage/memory_volume.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "storage/error.h"
 #include "storage/memory_tree.h"
+#include "storage/volume.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

@@ -3,12 +3,23 @@
 #include "storage/memory_volume.h"
 
 #include "base/bytes.h"
+#include "storage/error.h"
+#include "storage/volume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

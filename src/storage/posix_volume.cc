@@ -1,12 +1,20 @@
 #include "storage/posix_volume.h"
 
+#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "storage/error.h"
+#include "storage/volume.h"
 
 #include <fmt/format.h>
 
+#include <asm-generic/errno.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,10 +27,20 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

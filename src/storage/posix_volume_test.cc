@@ -4,17 +4,25 @@
 #include "storage/posix_volume.h"
 
 #include "base/bytes.h"
+#include "base/metrics.h"
+#include "storage/error.h"
+#include "storage/volume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
 
-#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

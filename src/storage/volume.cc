@@ -1,8 +1,14 @@
 #include "storage/volume.h"
 
+#include "base/result.h"
+#include "storage/error.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
 
 namespace kaas::storage {
 

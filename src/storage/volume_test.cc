@@ -3,6 +3,7 @@
 #include "storage/volume.h"
 
 #include "base/bytes.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
 #include "storage/posix_volume.h"
 
@@ -12,8 +13,13 @@
 #include <stdlib.h>
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace kaas::storage {
 namespace {
