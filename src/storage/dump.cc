@@ -300,14 +300,26 @@ private:
     }
 
     Result<void> show_snapshot(const std::string& path) {
-        constexpr std::array<std::string_view, std::tuple_size_v<SnapshotRow>> kNames = {
-            "producer_id",  "producer_epoch", "last_sequence",     "last_offset",
-            "offset_delta", "timestamp",      "coordinator_epoch", "transaction_start"};
         KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
-        KAAS_TRY_ASSIGN(rows, decode_snapshot(base::as_bytes(text)));
-        for (const auto& row : rows) {
-            json::object shown{{"item", "producer"}};
-            for (std::size_t i = 0; i < kNames.size(); ++i) shown[kNames[i]] = row[i];
+        KAAS_TRY_ASSIGN(producers, decode_snapshot(base::as_bytes(text)));
+        for (const auto& [id, entry] : producers) {
+            json::object shown{{"item", "producer"},
+                               {"producer_id", id.value()},
+                               {"producer_epoch", entry.epoch.value()},
+                               {"coordinator_epoch", entry.coordinator_epoch},
+                               {"last_timestamp", entry.last_timestamp_ms}};
+            if (entry.transaction_start) {
+                shown["transaction_start"] = entry.transaction_start->value();
+            }
+            json::array batches;
+            for (const auto& batch : entry.batches()) {
+                batches.push_back({{"first_sequence", batch.first_sequence()},
+                                   {"last_sequence", batch.last_sequence},
+                                   {"first_offset", batch.first_offset().value()},
+                                   {"last_offset", batch.last_offset.value()},
+                                   {"timestamp", batch.timestamp_ms}});
+            }
+            shown["batches"] = std::move(batches);
             item(std::move(shown));
         }
         return {};

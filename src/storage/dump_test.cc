@@ -159,11 +159,19 @@ TEST_F(DumpTest, HalfAnEntryIsDamage) {
 }
 
 TEST_F(DumpTest, SnapshotsShowProducers) {
-    const SnapshotRow row = {7, 1, 9, 41, 4, 1700, -1, -1};
-    put("00000000000000000042.snapshot", encode_snapshot({&row, 1}));
-    EXPECT_EQ(dump_lines("00000000000000000042.snapshot").at(1),
-              "producer  producer_id: 7  producer_epoch: 1  last_sequence: 9  last_offset: 41  "
-              "offset_delta: 4  timestamp: 1700  coordinator_epoch: -1  transaction_start: -1\n");
+    ProducerImage producer{.id = base::ProducerId(7), .entry = {}};
+    producer.entry.epoch = base::ProducerEpoch(1);
+    producer.entry.last_timestamp_ms = 1700;
+    producer.entry.add({.last_sequence = 9,
+                        .offset_delta = 4,
+                        .last_offset = base::Offset(41),
+                        .timestamp_ms = 1700});
+    put("00000000000000000042.snapshot", encode_snapshot({&producer, 1}));
+    auto lines = dump_lines("00000000000000000042.snapshot");
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_THAT(lines[1], HasSubstr("producer  producer_id: 7  producer_epoch: 1"));
+    EXPECT_THAT(lines[1], HasSubstr(R"("first_sequence":5,"last_sequence":9,"first_offset":37,)"
+                                    R"("last_offset":41,"timestamp":1700})"));
     put("1.snapshot", numbers({{8, 0}}));
     EXPECT_THAT(dump_lines("1.snapshot").at(1), HasSubstr("DAMAGE"));
 }
