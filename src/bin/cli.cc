@@ -24,13 +24,8 @@ public:
         app_.set_help_flag();
         app_.add_flag("-h,--help", help_);
         app_.add_flag("--version", version_);
-        serve_ = app_.add_subcommand("serve");
-        serve_->set_help_flag();
-        serve_->add_flag("-h,--help", help_);
-        serve_->add_option("-c,--config", serve_command_.config_file);
-        // One value an option, so that a word behind it is not taken for a second value.
-        serve_->add_option("--override", serve_command_.overrides)->allow_extra_args(false);
-        serve_->add_flag("--ephemeral", serve_command_.ephemeral);
+        add_serve();
+        add_log_dump();
     }
 
     Command parse(std::vector<std::string> arguments) {
@@ -44,19 +39,57 @@ public:
             return wrong(error.what());
         }
         if (version_) return ShowCommand{fmt::format("kaas {}\n", base::kVersion)};
-        if (help_) return ShowCommand{std::string(serve_->parsed() ? kServeHelp : kHelp)};
+        if (help_) return ShowCommand{std::string(page().help)};
         if (serve_->parsed()) return std::move(serve_command_);
-        return unexpected();
+        if (!log_dump_->parsed()) return unexpected();
+        if (dump_command_.paths.empty()) return wrong("log dump needs a file or a directory");
+        dump_command_.json = output_ == "json";
+        return std::move(dump_command_);
     }
 
 private:
+    /// What the user is in: the program, or one command of it.
+    struct Page {
+        std::string_view name;  ///< with a space behind it; empty for the program
+        std::string_view help;
+        const CLI::App* app;
+    };
+
+    void add_serve() {
+        serve_ = add_command(app_, "serve");
+        serve_->add_option("-c,--config", serve_command_.config_file);
+        // One value an option, so that a word behind it is not taken for a second value.
+        serve_->add_option("--override", serve_command_.overrides)->allow_extra_args(false);
+        serve_->add_flag("--ephemeral", serve_command_.ephemeral);
+    }
+    void add_log_dump() {
+        log_ = add_command(app_, "log");
+        log_dump_ = add_command(*log_, "dump");
+        log_dump_->add_option("paths", dump_command_.paths);
+        log_dump_->add_flag("--records", dump_command_.records);
+        log_dump_->add_option("-o,--output", output_)->check(CLI::IsMember({"text", "json"}));
+    }
+    CLI::App* add_command(CLI::App& parent, const std::string& name) {
+        auto* command = parent.add_subcommand(name);
+        command->set_help_flag();
+        command->add_flag("-h,--help", help_);
+        return command;
+    }
+
+    Page page() const {
+        if (serve_->parsed()) return {"serve ", kServeHelp, serve_};
+        if (log_dump_->parsed()) return {"log dump ", kLogDumpHelp, log_dump_};
+        if (log_->parsed()) return {"log dump ", kLogDumpHelp, log_};
+        return {"", kHelp, &app_};
+    }
+
     Command unexpected() {
         auto extra = app_.remaining(true);
-        if (extra.empty()) return WrongCommand{std::string(kHelp)};
+        if (extra.empty()) return WrongCommand{std::string(page().help)};
         std::string text = fmt::format("'{}' is not {}", extra.front(),
                                        extra.front().starts_with('-') ? "an option" : "a command");
         catalog::NearestName nearest(extra.front());
-        std::vector<std::string> known = names(serve_->parsed() ? *serve_ : app_);
+        std::vector<std::string> known = names(*page().app);
         for (const auto& name : known) nearest.offer(name);
         if (!nearest.best().empty()) text += fmt::format("; did you mean {}?", nearest.best());
         return wrong(text);
@@ -70,15 +103,18 @@ private:
         return out;
     }
     Command wrong(std::string_view why) const {
-        return WrongCommand{
-            fmt::format("kaas: {}\nTry: kaas {}--help\n", why, serve_->parsed() ? "serve " : "")};
+        return WrongCommand{fmt::format("kaas: {}\nTry: kaas {}--help\n", why, page().name)};
     }
 
     CLI::App app_;
     CLI::App* serve_ = nullptr;
+    CLI::App* log_ = nullptr;
+    CLI::App* log_dump_ = nullptr;
     bool help_ = false;
     bool version_ = false;
+    std::string output_;
     ServeCommand serve_command_;
+    LogDumpCommand dump_command_;
 };
 
 }  // namespace

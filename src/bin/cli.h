@@ -18,6 +18,12 @@ struct ServeCommand {
     bool ephemeral = false;
 };
 
+struct LogDumpCommand {
+    std::vector<std::string> paths;  ///< files or directories; at least one
+    bool json = false;
+    bool records = false;
+};
+
 /// The command is over once `text` is printed.
 struct ShowCommand {
     std::string text;  ///< ends with a line end
@@ -27,7 +33,7 @@ struct WrongCommand {
     std::string text;  ///< what is wrong and how to mend it; ends with a line end
 };
 
-using Command = std::variant<ServeCommand, ShowCommand, WrongCommand>;
+using Command = std::variant<ServeCommand, LogDumpCommand, ShowCommand, WrongCommand>;
 
 /// What the arguments (without the program's name) ask for. Touches nothing.
 [[nodiscard]] Command parse_command_line(std::vector<std::string> arguments);

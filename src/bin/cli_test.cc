@@ -40,6 +40,18 @@ TEST(CommandLine, ServeTakesAllItsOptionsInAnyOrder) {
     EXPECT_TRUE(serve->ephemeral);
 }
 
+TEST(CommandLine, LogDumpTakesPathsAndOptionsInAnyOrder) {
+    auto command = parse_command_line({"log", "dump", "a.log", "--records", "-o", "json", "b"});
+    const auto* dump = std::get_if<LogDumpCommand>(&command);
+    ASSERT_NE(dump, nullptr);
+    EXPECT_THAT(dump->paths, ElementsAre("a.log", "b"));
+    EXPECT_TRUE(dump->json);
+    EXPECT_TRUE(dump->records);
+    command = parse_command_line({"log", "dump", "a"});
+    EXPECT_FALSE(std::get<LogDumpCommand>(command).json);
+    EXPECT_FALSE(std::get<LogDumpCommand>(command).records);
+}
+
 struct Shown {
     std::string_view what;
     std::vector<std::string> arguments;
@@ -63,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Shown{"Help", {"--help"}, "Usage: kaas COMMAND"},
         Shown{"ShortHelp", {"-h"}, "Usage: kaas COMMAND"},
         Shown{"HelpOfServe", {"serve", "--help"}, "Usage: kaas serve"},
+        Shown{"HelpOfLog", {"log", "--help"}, "Usage: kaas log dump"},
+        Shown{"HelpOfLogDump", {"log", "dump", "-h"}, "Usage: kaas log dump"},
         Shown{"HelpBesideOptions", {"serve", "--ephemeral", "-h"}, "Usage: kaas serve"}),
     [](const auto& info) { return std::string(info.param.what); });
 
@@ -86,6 +100,11 @@ INSTANTIATE_TEST_SUITE_P(
         Shown{"WordBehindTheCommand", {"serve", "now"}, "'now' is not a command"},
         Shown{"WordBehindAnOverride", {"serve", "--override", "a=1", "b=2"}, "'b=2' is not"},
         Shown{"OptionWithoutItsValue", {"serve", "--config"}, "--config"},
+        Shown{"LogWithoutItsVerb", {"log"}, "Usage: kaas log dump"},
+        Shown{"MisspeltVerb", {"log", "dmp"}, "'dmp' is not a command; did you mean dump?"},
+        Shown{"DumpOfNothing", {"log", "dump"}, "needs a file or a directory"},
+        Shown{"DumpInAnUnknownForm", {"log", "dump", "-o", "xml", "a"}, "xml"},
+        Shown{"MisspeltOptionOfDump", {"log", "dump", "a", "--record"}, "did you mean --records?"},
         Shown{"HelpThatWasAskedFor", {"serve", "--nope"}, "Try: kaas serve --help"}),
     [](const auto& info) { return std::string(info.param.what); });
 

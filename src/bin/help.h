@@ -10,6 +10,7 @@ inline constexpr std::string_view kHelp =
 Usage: kaas COMMAND [OPTIONS]
 
   serve        run a broker; needs no configuration
+  log dump     show what is in the files of a partition
   --version    print the version
   --help       print this; kaas COMMAND --help tells more of one command
 
@@ -17,6 +18,7 @@ Examples:
   kaas serve                                 a broker on 127.0.0.1:9092, data in ./kaas-data
   kaas serve --ephemeral                     the same for a test: nothing is kept
   kaas serve --config server.properties      with the settings of a file
+  kaas log dump kaas-data/orders.*/0         every batch of a partition
 )";
 
 inline constexpr std::string_view kServeHelp = R"(kaas serve runs a broker until SIGTERM or Ctrl-C.
@@ -37,6 +39,26 @@ Examples:
   KAFKA_NUM_PARTITIONS=6 kaas serve --config server.properties
 
 Exit codes: 0 stopped in good order, 1 could not start or go on, 2 wrong usage or configuration.
+)";
+
+inline constexpr std::string_view kLogDumpHelp =
+    R"(kaas log dump shows what is in the files of a partition, one item a line.
+
+Usage: kaas log dump [--records] [-o text|json] PATH...
+
+  PATH                      a file, or a directory: all files in it and below
+      --records             unpack the batches and show their records too
+  -o, --output text|json    json: an object a line, each naming its file
+
+It knows .log, .index, .timeindex, .txnindex, .snapshot and .jsonl (manifests and the control log), reads
+only, and may run beside a broker. What counts of a log's end stands in the manifest.
+
+Examples:
+  kaas log dump kaas-data/orders.*/0
+  kaas log dump --records -o json kaas-data/orders.*/0/00000001/00000000000000000000.log | jq .value
+  kaas log dump kaas-data/__cluster/control
+
+Exit codes: 0 all is well, 1 something cannot be read or is damaged, 2 wrong usage.
 )";
 
 }  // namespace kaas::bin

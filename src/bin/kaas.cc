@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "bin/cli.h"
 #include "bin/local_files.h"
+#include "bin/log_dump.h"
 #include "bin/signals.h"
 #include "broker/broker.h"
 #include "broker/config/broker_config.h"
@@ -80,6 +81,12 @@ int serve(const ServeCommand& command) {
 }
 
 int run(const ServeCommand& command) { return serve(command); }
+
+int run(const LogDumpCommand& command) {
+    std::string error;
+    if (dump_logs(command, stdout, error)) return kDone;
+    return complain(kFailed, error);
+}
 
 int run(const ShowCommand& command) {
     fmt::print("{}", command.text);

@@ -166,8 +166,8 @@ private:
 
     void one_file(const std::string& path) {
         ++summary_.files;
-        file_ = path;
-        if (options_.form == DumpOptions::Form::kText) out_(fmt::format("file: {}\n", path));
+        file_ = options_.name_prefix + path;
+        if (options_.form == DumpOptions::Form::kText) out_(fmt::format("file: {}\n", file_));
         if (auto shown = show(path); !shown) damage(shown.error().context);
     }
 

@@ -16,7 +16,8 @@ struct DumpOptions {
         kText,  ///< a line an item, `name: value` pairs; a heading before each file
         kJson,  ///< a JSON object a line, each naming its file
     } form = Form::kText;
-    bool records = false;  ///< unpack batches and show their records too
+    bool records = false;       ///< unpack batches and show their records too
+    std::string name_prefix{};  ///< stands before each file's path when it is shown
 };
 
 struct DumpSummary {
