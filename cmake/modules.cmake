@@ -14,6 +14,8 @@ set(KAAS_MODULES base wire storage security net telemetry client catalog kube cl
 # Files that are generated during a build hang on this target, so that tools which only read sources
 # can have them without compiling anything.
 add_custom_target(generated)
+# Everything that is run and is no test.
+add_custom_target(programs)
 
 configure_file(${PROJECT_SOURCE_DIR}/cmake/version.h.in
                ${PROJECT_BINARY_DIR}/generated/base/version.h @ONLY)
@@ -58,6 +60,7 @@ endfunction()
 
 function(kaas_binary name)
     kaas_executable(${name} FOLDER bin ${ARGN})
+    add_dependencies(programs ${name})
 endfunction()
 
 # One gtest binary a module, in build/<preset>/tests, and one ctest entry of the module's name.
