@@ -9,7 +9,10 @@ readonly BUILD_PACKAGES=(
     libgtest-dev libgmock-dev
 )
 readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)
-readonly TEST_PACKAGES=(git kcat python3-venv)
+# command=package: a machine may have the command from elsewhere.
+readonly TEST_PACKAGES=(
+    git kcat python3-venv javac=openjdk-17-jdk-headless mvn=maven node=nodejs npm=npm
+)
 readonly BENCH_PACKAGES=(strace)
 # The newest Go is taken when the machine's own is older than what the Go clients in tests/ ask for.
 readonly GO_MINIMUM=1.26
@@ -36,18 +39,17 @@ apt_install() {
         >/dev/null
 }
 
+# ensure_packages [COMMAND=]PACKAGE...
 ensure_packages() {
-    local installed package missing=()
-    installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null || true)
-    for package in "$@"; do
-        grep -qx "ii  $package" <<<"$installed" || missing+=("$package")
+    local installed wanted missing=()
+    installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "${@#*=}" 2>/dev/null || true)
+    for wanted in "$@"; do
+        case $wanted in
+            *=*) command -v "${wanted%%=*}" >/dev/null || missing+=("${wanted#*=}") ;;
+            *) grep -qx "ii  $wanted" <<<"$installed" || missing+=("$wanted") ;;
+        esac
     done
     [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
-}
-
-# ensure_command java openjdk-17-jdk-headless: for tools that a machine may have from elsewhere.
-ensure_command() {
-    command -v "$1" >/dev/null || apt_install "$2"
 }
 
 # What is fetched once and kept. Linked git worktrees share the main checkout's.
@@ -118,12 +120,7 @@ ensure_python() {
 ensure_build() { ensure_packages "${BUILD_PACKAGES[@]}"; }
 
 ensure_test() {
-    ensure_build
-    ensure_packages "${TEST_PACKAGES[@]}"
-    ensure_command javac openjdk-17-jdk-headless
-    ensure_command mvn maven
-    ensure_command node nodejs
-    ensure_command npm npm
+    ensure_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
     ensure_go
     PATH=$(ensure_python):$PATH
     export PATH
