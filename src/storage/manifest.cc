@@ -121,9 +121,9 @@ constexpr std::size_t kBatchNumbers = 4;
 [[nodiscard]] Result<ProducerImage> producer_from_json(const json::value& value) {
     if (!value.is_array() || value.get_array().size() < kProducerNumbers ||
         (value.get_array().size() - kProducerNumbers) % kBatchNumbers != 0) {
-        return corrupt("list");
+        return corrupt("producers");
     }
-    KAAS_TRY_ASSIGN(row, numbers(value, value.get_array().size(), "list"));
+    KAAS_TRY_ASSIGN(row, numbers(value, value.get_array().size(), "producers"));
     const auto narrow = [&row]<class T>(std::size_t at, T& to) {
         to = static_cast<T>(row[at]);
         return to == row[at];
@@ -142,44 +142,42 @@ constexpr std::size_t kBatchNumbers = 4;
                row[at + 1] >= batch.offset_delta;
         producer.entry.add(batch);
     }
-    if (!fits) return corrupt("list");
+    if (!fits) return corrupt("producers");
     return producer;
 }
 
 /// Those that were touched at `since` or behind it.
-[[nodiscard]] json::object producers_to_json(const ProducerRecord& record, base::Offset since) {
+[[nodiscard]] json::array producers_to_json(std::span<const ProducerImage> producers,
+                                            base::Offset since) {
     json::array list;
-    for (const auto& producer : record.list) {
+    for (const auto& producer : producers) {
         if (producer.entry.changed_at >= since) list.emplace_back(producer_to_json(producer));
     }
-    return {{"at", record.at.value()}, {"list", std::move(list)}};
+    return list;
 }
 
-[[nodiscard]] Result<ProducerRecord> producers_from_json(const json::object& object) {
-    ProducerRecord record;
-    KAAS_TRY_ASSIGN(at, number(object, "at", 0, kMost));
-    record.at = base::Offset{at};
-    KAAS_TRY_ASSIGN(list, array_at(object, "list"));
+[[nodiscard]] Result<std::vector<ProducerImage>> producers_from_json(const json::object& object) {
+    std::vector<ProducerImage> producers;
+    KAAS_TRY_ASSIGN(list, array_at(object, "producers"));
     for (const auto& value : *list) {
         KAAS_TRY_ASSIGN(producer, producer_from_json(value));
-        record.list.push_back(std::move(producer));
+        producers.push_back(std::move(producer));
     }
-    return record;
+    return producers;
 }
 
 /// Puts what a line tells over what was known.
-void merge(ProducerRecord& known, ProducerRecord told) {
+void merge(std::vector<ProducerImage>& known, std::vector<ProducerImage> told) {
     std::unordered_map<base::ProducerId, std::size_t> places;
-    for (std::size_t i = 0; i < known.list.size(); ++i) places.emplace(known.list[i].id, i);
-    for (auto& producer : told.list) {
-        const auto [place, fresh] = places.try_emplace(producer.id, known.list.size());
+    for (std::size_t i = 0; i < known.size(); ++i) places.emplace(known[i].id, i);
+    for (auto& producer : told) {
+        const auto [place, fresh] = places.try_emplace(producer.id, known.size());
         if (fresh) {
-            known.list.push_back(std::move(producer));
+            known.push_back(std::move(producer));
         } else {
-            known.list[place->second] = std::move(producer);
+            known[place->second] = std::move(producer);
         }
     }
-    known.at = told.at;
 }
 
 [[nodiscard]] json::object owner_to_json(const Owner& owner) {
@@ -257,8 +255,7 @@ Result<Manifest> Manifest::from_picture(const json::object& picture) {
     KAAS_TRY(take_epochs(picture, manifest));
     KAAS_TRY_ASSIGN(start, number(picture, "log_start", 0, kMost));
     manifest.log_start = base::Offset{start};
-    KAAS_TRY_ASSIGN(producers_object, object_at(picture, "producers"));
-    KAAS_TRY_ASSIGN(producers, producers_from_json(*producers_object));
+    KAAS_TRY_ASSIGN(producers, producers_from_json(picture));
     manifest.producers = std::move(producers);
     for (const auto& [key, value] : picture) {
         if (!is_known_key(key) && key != kLogKey) manifest.unknown.emplace(key, value);
@@ -281,10 +278,10 @@ base::Offset Manifest::end() const {
 }
 
 json::object Manifest::roll_line(const SegmentFacts& sealed_facts,
-                                 const ProducerRecord& now) const {
+                                 std::span<const ProducerImage> now) const {
     json::object extent;
     put_extent(extent, sealed_facts);
-    return {{"roll", std::move(extent)}, {"producers", producers_to_json(now, producers.at)}};
+    return {{"roll", std::move(extent)}, {"producers", producers_to_json(now, end())}};
 }
 
 json::object Manifest::log_start_line(base::Offset log_start) {
@@ -292,10 +289,10 @@ json::object Manifest::log_start_line(base::Offset log_start) {
 }
 
 json::object Manifest::synced_facts(const SegmentFacts& active_now,
-                                    const ProducerRecord& now) const {
+                                    std::span<const ProducerImage> now) const {
     json::object facts;
     put_extent(facts, active_now);
-    facts.emplace("producers", producers_to_json(now, producers.at));
+    facts.emplace("producers", producers_to_json(now, end()));
     return facts;
 }
 
@@ -311,10 +308,9 @@ Result<void> Manifest::apply_change(const json::object& line) {
         if (!active) return corrupt("roll");
         auto facts = *active;
         KAAS_TRY(take_extent(*extent, facts));
-        KAAS_TRY_ASSIGN(object, object_at(line, "producers"));
-        KAAS_TRY_ASSIGN(record, producers_from_json(*object));
+        KAAS_TRY_ASSIGN(told, producers_from_json(line));
         roll(facts);
-        merge(producers, std::move(record));
+        merge(producers, std::move(told));
     }
     if (line.contains("log_start")) {
         KAAS_TRY_ASSIGN(start, number(line, "log_start", log_start.value(), kMost));
@@ -329,10 +325,9 @@ Result<void> Manifest::apply_synced(const json::object& facts) {
     auto extent = *active;
     KAAS_TRY(take_extent(facts, extent));
     if (extent.end < active->end || extent.bytes < active->bytes) return corrupt("end");
-    KAAS_TRY_ASSIGN(object, object_at(facts, "producers"));
-    KAAS_TRY_ASSIGN(record, producers_from_json(*object));
+    KAAS_TRY_ASSIGN(told, producers_from_json(facts));
     active = extent;
-    merge(producers, std::move(record));
+    merge(producers, std::move(told));
     return {};
 }
 

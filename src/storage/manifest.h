@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,37 +23,31 @@ struct Owner {
     base::Incarnation incarnation;
 };
 
-/// The producers' state after all records below an offset.
-struct ProducerRecord {
-    base::Offset at{0};
-    std::vector<ProducerImage> list{};
-};
-
 /// What a partition's manifest says, and how its lines change it (DESIGN 7). The manifest is an
 /// epoch log; this is what its pictures and changes mean.
 ///
 /// A picture:
 ///     {"log":.., "owner":{"broker":1,"incarnation":".."},
 ///      "segments":[{"epoch":6,"base":0,"end":500,"bytes":81920,"max_timestamp":[time,offset]}],
-///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":{"at":500,"list":[..]}}
+///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":[..]}
 /// Changes:
-///     {"roll":{"end":900,"bytes":65536,"max_timestamp":..}, "producers":{"at":900,"list":[..]}}
+///     {"roll":{"end":900,"bytes":65536,"max_timestamp":..}, "producers":[..]}
 ///     {"log_start":120}
 /// Facts of synced and released lines:
-///     "end":.., "bytes":.., "max_timestamp":.., "producers":{..}
+///     "end":.., "bytes":.., "max_timestamp":.., "producers":[..]
 ///
-/// `active` is the segment that its owner appends to; the numbers in it are what was synced. The
-/// producers of a change are those that changed since the one before, of a picture all. A producer
-/// is [id, epoch, coordinator epoch, time, start of its transaction, offset of its last change] and
-/// four numbers for each remembered batch: last sequence, last offset, offset delta, time.
-/// Unknown keys of a picture are kept.
+/// `active` is the segment that its owner appends to; the numbers in it are what was synced, and
+/// the producers are as they were at its end. The producers of a change are those that changed
+/// since the one before, of a picture all. A producer is [id, epoch, coordinator epoch, time, start
+/// of its transaction, offset of its last change] and four numbers for each remembered batch: last
+/// sequence, last offset, offset delta, time. Unknown keys of a picture are kept.
 struct Manifest {
     Owner owner;
     std::vector<SegmentFacts> sealed;  ///< by base offset; none is empty
     std::optional<SegmentFacts> active;
     LeaderEpochs epochs;
     base::Offset log_start{0};
-    ProducerRecord producers;
+    std::vector<ProducerImage> producers;  ///< as they were at `end()`
     boost::json::object unknown;
 
     [[nodiscard]] boost::json::object picture() const;
@@ -66,11 +61,11 @@ struct Manifest {
 
     /// The line that seals the active segment, told after this state.
     [[nodiscard]] boost::json::object roll_line(const SegmentFacts& sealed_facts,
-                                                const ProducerRecord& now) const;
+                                                std::span<const ProducerImage> now) const;
     [[nodiscard]] static boost::json::object log_start_line(base::Offset log_start);
     /// For synced and released lines, told after this state.
     [[nodiscard]] boost::json::object synced_facts(const SegmentFacts& active_now,
-                                                   const ProducerRecord& now) const;
+                                                   std::span<const ProducerImage> now) const;
     /// Errors: kCorrupt.
     [[nodiscard]] Result<void> apply_change(const boost::json::object& line);
     [[nodiscard]] Result<void> apply_synced(const boost::json::object& facts);

@@ -171,7 +171,7 @@ CommitMember::Pace PartitionLog::take() {
     if (checkpoint_wanted_ && !checkpoint_running_) {
         checkpoint_wanted_ = false;
         producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
-        checkpoint_ = ProducerRecord{.at = next_offset_, .list = producers_.images()};
+        checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.images()};
     }
     const bool makes_files = !pieces_.empty() && !begun_;
     const bool rolls =
@@ -214,14 +214,18 @@ Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
     return {};
 }
 
+std::int64_t PartitionLog::unsynced_for_ms() const {
+    const auto since = options_.log_dir->clock().now() - last_sync_;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
 File* PartitionLog::to_sync() {
     if (cycle_error_ || unsynced_records_ == 0) return nullptr;
     const auto limits = config();
     // On a remote volume a write only reaches this machine's cache: each cycle pushes its bytes
     // out.
-    const bool due =
-        unsynced_records_ >= limits->flush_messages || !volume_.is_local() ||
-        options_.log_dir->clock().now() - last_sync_ >= std::chrono::milliseconds(limits->flush_ms);
+    const bool due = unsynced_records_ >= limits->flush_messages || !volume_.is_local() ||
+                     unsynced_for_ms() >= limits->flush_ms;
     return due ? active_log_.get() : nullptr;
 }
 
@@ -274,8 +278,8 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
     }
     if (!checkpoint) return;
     options_.log_dir->io_pool().post([self = shared_from_this(), segment = active_, facts = synced_,
-                                      record = std::move(*checkpoint_)]() mutable {
-        self->write_checkpoint(*segment, facts, std::move(record));
+                                      producers = std::move(checkpoint_->producers)]() mutable {
+        self->write_checkpoint(*segment, facts, std::move(producers));
     });
 }
 
@@ -360,11 +364,10 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     {
         base::MutexLock lock(manifest_mutex_);
-        ProducerRecord producers{.at = written_.end, .list = std::move(roll.producers)};
-        KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, producers)));
+        KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
         KAAS_TRY(epoch_log_->sync());
         manifest_.roll(written_);
-        manifest_.producers = std::move(producers);
+        manifest_.producers = std::move(roll.producers);
     }
     active_->offsets().drop_memory();
     active_->times().drop_memory();
@@ -419,11 +422,10 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
 }
 
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                    ProducerRecord producers) {
-    const auto at = producers.at;
+                                    std::vector<ProducerImage> producers) {
     if (const auto recorded = record_checkpoint(segment, facts, std::move(producers)); !recorded) {
         // Nothing depends on it: the next recovery only has more to read.
-        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, at,
+        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, facts.end,
                         recorded.error().context);
     }
     base::MutexLock lock(mutex_);
@@ -433,7 +435,7 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
 }
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                             ProducerRecord producers) {
+                                             std::vector<ProducerImage> producers) {
     KAAS_TRY(segment.offsets().flush(volume_));
     KAAS_TRY(segment.times().flush(volume_));
     base::MutexLock lock(manifest_mutex_);
@@ -479,15 +481,15 @@ Result<void> PartitionLog::finish() {
         synced_ = written_;
         unsynced_records_ = 0;
     }
-    ProducerRecord producers{.at = synced_.end};
+    std::vector<ProducerImage> producers;
     {
         base::MutexLock lock(mutex_);
         if (const auto last = plan_.time_entry(); last) active_->times().append(*last);
-        producers.list = producers_.images();
+        producers = producers_.images();
     }
     KAAS_TRY(active_->offsets().flush(volume_));
     KAAS_TRY(active_->times().flush(volume_));
-    KAAS_TRY(write_snapshot(synced_.end, producers.list));
+    KAAS_TRY(write_snapshot(synced_.end, producers));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     base::MutexLock lock(manifest_mutex_);
     return epoch_log_->release(manifest_.synced_facts(synced_, producers));

@@ -72,7 +72,7 @@ struct AbortedTransaction {
 };
 
 struct Read {
-    base::Offset from;
+    base::Offset from{0};
     std::uint64_t max_bytes = 0;
     bool at_least_one_batch = true;  ///< give the first batch whole even if it is larger (KIP-74)
     Isolation isolation = Isolation::kReadUncommitted;
@@ -89,7 +89,7 @@ struct ReadResult {
 
 /// Wakes a parked fetch. Fires once: when more than `beyond` is durable, or the log ends.
 struct Watch {
-    base::Offset beyond;          ///< the high watermark that the fetch saw
+    base::Offset beyond{0};       ///< the high watermark that the fetch saw
     std::uint64_t min_bytes = 1;  ///< so many durable bytes must have come since
     base::Executor* home = nullptr;
     base::Executor::Work wake;
@@ -218,6 +218,11 @@ private:
         base::Executor* home = nullptr;
         std::move_only_function<void(Result<Appended>)> done;
     };
+    /// The producers as they are at an offset.
+    struct Checkpoint {
+        base::Offset at;
+        std::vector<ProducerImage> producers;
+    };
     struct Watcher {
         WatchId id;
         Watch watch;
@@ -237,6 +242,7 @@ private:
     static void answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups);
 
     // On the cycle's thread.
+    [[nodiscard]] std::int64_t unsynced_for_ms() const;
     [[nodiscard]] Result<void> write_pieces();
     [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
     [[nodiscard]] Result<void> begin_epoch();
@@ -250,10 +256,11 @@ private:
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
 
     // On the I/O pool.
-    void write_checkpoint(Segment& segment, const SegmentFacts& facts, ProducerRecord producers)
+    void write_checkpoint(Segment& segment, const SegmentFacts& facts,
+                          std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
     [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                                 ProducerRecord producers)
+                                                 std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> finish() KAAS_EXCLUDES(mutex_, manifest_mutex_);
 
@@ -294,7 +301,7 @@ private:
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<Piece> pieces_;
-    std::optional<ProducerRecord> checkpoint_;
+    std::optional<Checkpoint> checkpoint_;
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest

@@ -61,16 +61,31 @@ private:
 
     [[nodiscard]] std::shared_ptr<PartitionLog> open(Broker& broker) {
         const auto epoch = next_epoch_++;
-        if (chance(20)) volume_.halt_at(volume_.steps() + static_cast<std::uint64_t>(pick(1, 20)));
+        const bool dies = chance(20);
+        if (dies) die_at(volume_.steps() + static_cast<std::uint64_t>(pick(1, 20)));
+        if (!dies && chance(20))
+            volume_.halt_at(volume_.steps() + static_cast<std::uint64_t>(pick(1, 20)));
         auto opened = broker.open(epoch, config_, written_.value_or(0), written_.has_value());
         if (!opened) {
-            // Only a machine that halted may keep a partition from opening.
+            // Nothing but a dead machine or process keeps a partition from opening.
             EXPECT_EQ(opened.error().code, ErrorCode::kIo) << opened.error().context;
-            crash();
+            volume_.set_hook({});
+            if (!dies || chance(20)) crash();
             return nullptr;
         }
+        volume_.set_hook({});
         if ((*opened)->written_epoch()) written_ = (*opened)->written_epoch()->value();
         return *opened;
+    }
+
+    /// The process is killed when it makes that step, which may or may not have had its effect.
+    void die_at(std::uint64_t step) {
+        const auto effect = static_cast<Fault::Effect>(pick(0, 2));
+        volume_.set_hook([=](const MemoryVolume::Step& next) -> std::optional<Fault> {
+            if (next.number < step) return std::nullopt;
+            if (next.number == step) return Fault{.code = ErrorCode::kIo, .effect = effect};
+            return Fault{.code = ErrorCode::kIo};
+        });
     }
 
     void turn(Broker& broker, PartitionLog& log) {

@@ -93,7 +93,7 @@ public:
         if (!found) return fresh();
         KAAS_TRY(take_state(found->state));
         KAAS_TRY_ASSIGN(tail, open_tail(found->state));
-        KAAS_TRY(load_producers());
+        load_producers();
         // What was only read counts once it stands in a durable picture of our own.
         const bool must_begin = tail > last_.bytes || !found->state.settled();
         if (!must_begin) {
@@ -156,34 +156,9 @@ private:
         return size;
     }
 
-    [[nodiscard]] Result<void> load_producers() {
-        const auto& record = manifest_.producers;
-        producers_.load(record.list);
-        for (const auto& span : spans_) {
-            if (span.facts.end > record.at) KAAS_TRY(replay(span, record.at));
-        }
+    void load_producers() {
+        producers_.load(manifest_.producers);
         producers_.expire(now_ms_, options_.config.producer_id_expiration_ms);
-        return {};
-    }
-
-    [[nodiscard]] Result<void> replay(const SegmentSpan& span, base::Offset from) {
-        KAAS_TRY_ASSIGN(file, span.segment->log(volume_, Patience::kMayBlock));
-        KAAS_TRY_ASSIGN(first, locate(volume_, span, from, Patience::kMayBlock));
-        if (!first) return {};
-        HeaderCursor cursor(*file, span.segment->path(), first->position, span.facts.bytes,
-                            Patience::kMayBlock);
-        for (;;) {
-            KAAS_TRY_ASSIGN(place, cursor.next());
-            if (!place) return {};
-            if (!cursor.header().has_producer_id()) continue;
-            if (!cursor.header().control()) {
-                producers_.record(cursor.header());
-                continue;
-            }
-            std::vector<std::byte> bytes(place->bytes);
-            KAAS_TRY(read_exactly(*file, place->position, bytes, Patience::kMayBlock));
-            replay_marker({.header = cursor.header(), .bytes = bytes});
-        }
     }
 
     void replay_marker(const wire::BatchView& batch) {
@@ -239,11 +214,11 @@ private:
         KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
         report(plan.facts(), tail_end);
 
-        auto producers = producers_.images();
+        auto images = producers_.images();
         auto opened = opened_at(plan.facts().end, base);
         opened.plan = plan;
         opened.manifest.active = plan.facts();
-        opened.manifest.producers = {.at = plan.facts().end, .list = std::move(producers)};
+        opened.manifest.producers = std::move(images);
         KAAS_TRY_ASSIGN(epoch_log, EpochLog::create(
                                        volume_, {.directory = paths_.directory, .kind = "manifest"},
                                        options_.epoch.value(), opened.manifest.picture(),
