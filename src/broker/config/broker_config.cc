@@ -1,6 +1,7 @@
 #include "broker/config/broker_config.h"
 
 #include "base/result.h"
+#include "broker/config/connection_overrides.h"
 #include "broker/config/cross_checks.h"
 #include "broker/config/merge.h"
 #include "broker/config/volumes.h"
@@ -161,6 +162,9 @@ ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     config.log = log_options(config.settings);
     KAAS_TRY(read_listeners(config, inputs, merged.notes));
     KAAS_TRY(read_directories(config, merged.families));
+    KAAS_TRY_ASSIGN(overrides,
+                    parse_connection_overrides(config.settings.max_connections_per_ip_overrides));
+    config.connection_overrides = std::move(overrides);
     bool default_health = !merged.known.contains("kaas.health.listener");
     KAAS_TRY_ASSIGN(health, parse_health(config.settings.kaas_health_listener, default_health));
     config.health = std::move(health);

@@ -28,6 +28,9 @@ struct LogDir {
     friend bool operator==(const LogDir&, const LogDir&) = default;
 };
 
+/// Connections that an address may keep open, where it is not `max.connections.per.ip`.
+using ConnectionOverrides = std::map<std::string, std::int32_t>;
+
 struct HealthAddress {
     std::string host;
     std::uint16_t port = 0;
@@ -52,6 +55,7 @@ struct BrokerConfig {
                        ///< port 0 means the port that the listener of that name gets
     std::vector<LogDir> log_dirs{};  ///< never empty
     std::string cluster_dir{};       ///< where `__cluster` and `__sessions` of the cluster lie
+    ConnectionOverrides connection_overrides{};
     std::optional<HealthAddress> health{};
     base::log::Options log{};
     bool ephemeral = false;  ///< nothing is synced: the data dies with the process

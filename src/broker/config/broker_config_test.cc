@@ -218,6 +218,20 @@ TEST(BrokerConfig, EphemeralDataLiesInItsOwnDirectoryAlone) {
     EXPECT_EQ(loaded->config.cluster_dir, "/tmp/kaas-x");
 }
 
+TEST(BrokerConfig, ConnectionOverridesNameAddresses) {
+    auto loaded = load_config(
+        with_file("max.connections.per.ip=0\n"
+                  "max.connections.per.ip.overrides=10.0.0.7:5, 0:0:0:0:0:0:0:1:6,[::2]:7"));
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    EXPECT_EQ(loaded->config.connection_overrides,
+              (ConnectionOverrides{{"10.0.0.7", 5}, {"::1", 6}, {"::2", 7}}));
+    for (const char* wrong : {"10.0.0.7", "10.0.0.7:", "10.0.0.7:-1", "somewhere:5", ":5"}) {
+        EXPECT_FALSE(
+            load_config(with_file(std::string("max.connections.per.ip.overrides=") + wrong)))
+            << wrong;
+    }
+}
+
 TEST(BrokerConfig, EmptyHostIsAdvertisedByName) {
     ConfigInputs inputs = with_file("listeners=PLAINTEXT://:9092");
     inputs.machine_name = "worker-3";
