@@ -75,7 +75,7 @@ struct Topic {
     std::string name;
     base::TopicId id;
     std::vector<Partition> partitions;  ///< by index
-    ConfigMap configs;                  ///< only what differs from the defaults
+    ConfigMap configs{};                  ///< only what differs from the defaults
     UnknownKeys unknown{};
 
     [[nodiscard]] const Partition* partition(base::PartitionId index) const {
@@ -98,8 +98,8 @@ struct Broker {
     base::BrokerId id = kNoBroker;
     /// Its incarnation on each volume that it uses. Empty: gone, known only because partitions name
     /// it.
-    std::map<std::string, base::Incarnation, std::less<>> sessions;
-    std::vector<Endpoint> endpoints;
+    std::map<std::string, base::Incarnation, std::less<>> sessions{};
+    std::vector<Endpoint> endpoints{};
     std::optional<std::string> rack{};
     /// Serves what it has, gets nothing new, and is about to leave.
     bool draining = false;

@@ -35,7 +35,7 @@ struct ControllerConfig {
     std::int32_t default_partitions = 1;          ///< `num.partitions`
     std::int16_t default_replication_factor = 1;  ///< `default.replication.factor`
     /// Why these configs cannot be a topic's, in Apache's words; absent when they can.
-    std::function<std::optional<std::string>(const catalog::ConfigMap&)> topic_config_fault;
+    std::function<std::optional<std::string>(const catalog::ConfigMap&)> topic_config_fault{};
 };
 
 /// Replicas of partition `index`, preferred leader first.

@@ -17,6 +17,7 @@ HostedPartition::HostedPartition(base::TopicPartition id, std::string directory)
     : id_(id), directory_(std::move(directory)), pause_(kFirstPause) {}
 
 bool HostedPartition::aim(std::optional<Tenure> tenure) {
+    if (tenure && tenure->epoch <= given_up_) tenure.reset();
     if (tenure == wanted_) return false;
     wanted_ = std::move(tenure);
     return true;
@@ -58,6 +59,7 @@ void HostedPartition::opened(storage::Result<LogPtr> result, base::Clock::Steady
 
 void HostedPartition::closed() {
     busy_ = false;
+    given_up_ = held_->epoch;
     log_.reset();
     held_.reset();
 }
@@ -89,6 +91,7 @@ std::optional<catalog::PartitionEpoch> HostedPartition::surrender(base::Clock::S
     }
     // Once more later, should the report get lost; longer each time, should the next epochs fail as
     // well.
+    given_up_ = held_->epoch;
     retry_at_ = now + pause_;
     pause_ = std::min(pause_ * 2, kLastPause);
     return catalog::PartitionEpoch{id_, held_->epoch};

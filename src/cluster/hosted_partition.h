@@ -44,7 +44,8 @@ public:
 
     HostedPartition(base::TopicPartition id, std::string directory);
 
-    /// Wants `tenure`, or none. True when that is news.
+    /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never taken again,
+    /// whoever offers it (DESIGN 9).
     bool aim(std::optional<Tenure> tenure);
     /// The next step, which the caller runs and ends by `opened` or `closed`. kNone while one runs.
     [[nodiscard]] Step begin();
@@ -84,6 +85,7 @@ private:
     std::optional<Tenure> wanted_;
     std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
     LogPtr log_;
+    base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
     Hosting state_ = Hosting::kNotHere;
     bool busy_ = false;
     std::optional<catalog::OpenedEpoch> told_;

@@ -7,16 +7,24 @@
 #include "cluster/node.h"
 
 #include "base/thread_pool.h"
-#include "cluster/identity.h"
+#include "cluster/election.h"
+#include "cluster/session.h"
+#include "cluster/topic_reclaimer.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
 
 namespace kaas::cluster {
 namespace {
@@ -69,6 +77,11 @@ protected:
             [&](auto reply) { node.controller().allocate_producer_ids(count, std::move(reply)); });
     }
 
+    /// What happens in the background happens soon; a test that waits for ever is killed by its time limit.
+    static void await(const std::function<bool()>& condition) {
+        while (!condition()) std::this_thread::yield();
+    }
+
     base::InlineExecutor here_;
     MemoryVolume volume_;
     base::ThreadPool pool_{"test-io", 2};
@@ -90,6 +103,13 @@ TEST_F(NodeTest, CreatedTopicIsServedWhenTheAnswerComes) {
     EXPECT_EQ(node->partitions().opening(), 0U);
 }
 
+/// The machine dies under the node: its objects go, with nothing more written.
+void kill(MemoryVolume& volume, std::unique_ptr<Node>& node, storage::CrashFate fate = {}) {
+    volume.halt_at(volume.steps());
+    node.reset();
+    volume.crash(fate);
+}
+
 TEST_F(NodeTest, TopicsOutliveACleanEnd) {
     auto id = create(*start(), "orders", 2);
     ASSERT_TRUE(id);
@@ -99,6 +119,189 @@ TEST_F(NodeTest, TopicsOutliveACleanEnd) {
     EXPECT_EQ(image->topic("orders")->id, *id);
     EXPECT_EQ(image->topic("orders")->partitions[0].leader_epoch, base::LeaderEpoch(1));
     EXPECT_EQ(image->leader(image->topic("orders")->partitions[0]), base::BrokerId(1));
+}
+
+TEST_F(NodeTest, CleanEndLeavesNoSession) {
+    start();
+    EXPECT_TRUE(volume_.list("__sessions")->empty());
+}
+
+TEST_F(NodeTest, DeadLifesSessionIsMarkedBeforeAnythingIsGivenAnew) {
+    auto node = start();
+    ASSERT_TRUE(create(*node, "orders"));
+    const auto old = node->images().get()->broker(base::BrokerId(1))->sessions.at("main");
+    kill(volume_, node);
+    EXPECT_EQ(volume_.list("__sessions")->size(), 1U);
+    node = start();
+    const auto sessions = *volume_.list("__sessions");
+    ASSERT_EQ(sessions.size(), 1U);
+    const auto now = node->images().get()->broker(base::BrokerId(1))->sessions.at("main");
+    EXPECT_NE(now, old);
+    EXPECT_EQ("__sessions/" + sessions[0], session_path(base::BrokerId(1), now));
+    auto reader = node->partitions().reader();
+    while (node->partitions().opening() > 0) std::this_thread::yield();
+    EXPECT_EQ(reader.find("orders", base::PartitionId(0)).state, Hosting::kServing);
+}
+
+TEST_F(NodeTest, SecondLiveStartIsRefusedWithThePid) {
+    auto node = start();
+    auto second = Node::start(options());
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kInUse);
+    EXPECT_NE(second.error().context.find(std::to_string(::getpid())), std::string::npos)
+        << second.error().context;
+    EXPECT_TRUE(create(*node, "still-served")) << "the first one was not touched";
+}
+
+TEST_F(NodeTest, OtherClusterIsRefusedBeforeAnythingIsTouched) {
+    auto mine = options();
+    mine.cluster_id = "mine";
+    ASSERT_TRUE(Node::start(std::move(mine)));
+    const auto steps = volume_.list("__cluster/election")->size();
+    auto other = options();
+    other.cluster_id = "other";
+    auto refused = Node::start(std::move(other));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kWrongCluster);
+    EXPECT_NE(refused.error().context.find("'mine'"), std::string::npos);
+    EXPECT_EQ(volume_.list("__cluster/election")->size(), steps);
+}
+
+TEST_F(NodeTest, LaterFormatIsRefusedBeforeAnythingIsTouched) {
+    auto file = volume_.create("kaas.json");
+    ASSERT_TRUE(file);
+    const std::string text = R"({"format":9,"cluster":"c"})";
+    const auto bytes = base::as_bytes(text);
+    ASSERT_TRUE((*file)->write_at(0, {&bytes, 1}));
+    auto refused = Node::start(options());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kNewerFormat);
+    EXPECT_FALSE(volume_.list("__cluster"));
+}
+
+TEST_F(NodeTest, DeletedTopicGoesFromImageLookUpAndVolume) {
+    auto node = start();
+    ASSERT_TRUE(create(*node, "orders", 2));
+    ASSERT_TRUE(remove(*node, "orders"));
+    auto reader = node->partitions().reader();
+    EXPECT_EQ(reader.find("orders", base::PartitionId(0)).state, Hosting::kUnknown);
+    EXPECT_EQ(node->images().get()->topic("orders"), nullptr);
+    await([&] { return node->images().get()->deletions().empty(); });
+    EXPECT_TRUE(volume_.list(std::string(kDeletedDirectory))->empty());
+}
+
+TEST_F(NodeTest, DeleteAndCreateAgainInALoopIsANewTopicEachTime) {
+    auto node = start();
+    std::set<base::TopicId> ids;
+    for (int i = 0; i < 20; ++i) {
+        auto id = create(*node, "orders");
+        ASSERT_TRUE(id) << id.error().context;
+        EXPECT_TRUE(ids.insert(*id).second);
+        auto found = node->partitions().reader().find("orders", base::PartitionId(0));
+        ASSERT_EQ(found.state, Hosting::kServing);
+        EXPECT_EQ(found.log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(0));
+        ASSERT_TRUE(remove(*node, "orders"));
+    }
+    await([&] { return node->images().get()->deletions().empty(); });
+}
+
+TEST_F(NodeTest, DeletionGoesOnInTheNextLife) {
+    auto node = start();
+    ASSERT_TRUE(create(*node, "orders"));
+    volume_.fail_nth(storage::Operation::kRename, 1, {});
+    ASSERT_TRUE(remove(*node, "orders"));
+    kill(volume_, node);
+    node = start();
+    await([&] { return node->images().get()->deletions().empty(); });
+    EXPECT_EQ(node->images().get()->topic("orders"), nullptr);
+}
+
+TEST_F(NodeTest, ProducerIdsAreUniqueOverLives) {
+    std::set<std::int64_t> given;
+    for (int life = 0; life < 4; ++life) {
+        auto node = start();
+        for (int i = 0; i < 3; ++i) {
+            auto block = producer_ids(*node, 10);
+            ASSERT_TRUE(block);
+            for (int k = 0; k < block->count; ++k) {
+                EXPECT_TRUE(given.insert(block->first.value() + k).second);
+            }
+        }
+        if (life % 2 == 0) kill(volume_, node);
+    }
+}
+
+TEST_F(NodeTest, PartitionsAddedAreServedToo) {
+    auto node = start();
+    ASSERT_TRUE(create(*node, "orders"));
+    CreatePartitions request;
+    request.topics = {{.name = "orders", .count = 4}};
+    auto grown = ask<std::vector<GrownTopic>>(
+        [&](auto reply) { node->controller().create_partitions(request, std::move(reply)); });
+    ASSERT_TRUE(grown);
+    auto reader = node->partitions().reader();
+    EXPECT_EQ(reader.find("orders", base::PartitionId(3)).state, Hosting::kServing);
+}
+
+TEST_F(NodeTest, StartThatDiesAtAnyStepIsFollowedByAGoodOne) {
+    for (std::uint64_t at = 0;; ++at) {
+        for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+            MemoryVolume volume;
+            auto with = options();
+            with.volumes = {{"main", &volume}};
+            volume.halt_at(at);
+            auto node = Node::start(with);
+            const bool whole = node.has_value() && volume.steps() < at;
+            if (node) node->reset();
+            volume.crash({.seed = seed});
+            auto next = Node::start(with);
+            ASSERT_TRUE(next) << "halted at step " << at << ", seed " << seed << ": "
+                              << next.error().context;
+            ASSERT_TRUE(create(**next, "works"));
+            if (whole) return;
+        }
+    }
+}
+
+TEST_F(NodeTest, AnsweredTopicsSurviveDeathAtAnyStep) {
+    for (std::uint64_t at = 0;; ++at) {
+        MemoryVolume volume;
+        auto with = options();
+        with.volumes = {{"main", &volume}};
+        auto node = Node::start(with);
+        ASSERT_TRUE(node);
+        ASSERT_TRUE(create(**node, "first"));
+        const auto limit = volume.steps() + at;
+        volume.halt_at(limit);
+        const bool second = create(**node, "second").has_value();
+        const bool gone = second && remove(**node, "first").has_value();
+        const bool whole = gone && volume.steps() < limit;
+        kill(volume, *node, {.seed = at});
+        auto next = Node::start(with);
+        ASSERT_TRUE(next) << "halted " << at << " steps in: " << next.error().context;
+        const auto image = (*next)->images().get();
+        if (second) {
+            EXPECT_NE(image->topic("second"), nullptr) << at;
+        } else {
+            EXPECT_NE(image->topic("first"), nullptr) << at;
+        }
+        if (gone) EXPECT_EQ(image->topic("first"), nullptr) << at;
+        if (whole) return;
+    }
+}
+
+TEST_F(NodeTest, LostSessionIsSaidOnce) {
+    std::promise<Error> said;
+    auto with = options();
+    with.on_lost = [&](const Error& why) { said.set_value(why); };
+    auto node = Node::start(std::move(with));
+    ASSERT_TRUE(node);
+    // Another candidate takes office: from then on this node's controller may do nothing.
+    ASSERT_TRUE(ElectedEpoch::stand(volume_));
+    auto refused = create(**node, "late");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kNotController);
+    said.get_future().get();
 }
 
 }  // namespace

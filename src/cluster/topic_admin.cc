@@ -3,6 +3,9 @@
 #include "catalog/topic_name.h"
 #include "cluster/balancer.h"
 
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/string.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,10 +71,23 @@ Result<void> check_name(const std::string& name, const Image& image) {
     return {};
 }
 
+/// The control log is JSON, which takes no other text.
+bool is_utf8(const std::string& text) {
+    boost::system::error_code wrong;
+    (void)boost::json::parse(boost::json::serialize(boost::json::string(text)), wrong);
+    return !wrong;
+}
+
+Result<void> check_text(const std::string& key, const std::optional<std::string>& value) {
+    if (is_utf8(key) && is_utf8(value.value_or(""))) return {};
+    return fail(ErrorCode::kInvalidConfig, "Name or value of a config is not UTF-8 text.");
+}
+
 Result<catalog::ConfigMap> check_configs(const NewTopic& topic, const ControllerConfig& config) {
     catalog::ConfigMap configs;
     std::vector<std::string> nulls;
     for (const auto& [key, value] : topic.configs) {
+        KAAS_TRY(check_text(key, value));
         if (value) {
             configs.insert_or_assign(key, *value);
         } else {
@@ -381,6 +397,7 @@ Result<void> plan(const AlterConfigs& request, const ControllerConfig& config, D
         change.resource = std::get<base::BrokerId>(request.resource);
     }
     for (const auto& [key, value] : request.values) {
+        KAAS_TRY(check_text(key, value));
         if (value) {
             after.insert_or_assign(key, *value);
         } else {

@@ -1,0 +1,122 @@
+// Goal: new partitions are spread evenly, over living brokers that stay, alike on every controller.
+// Method: properties over many clusters, and rows for each way to have no leader.
+
+#include "cluster/balancer.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "catalog/change.h"
+
+namespace kaas::cluster {
+namespace {
+
+struct Member {
+    int id;
+    std::vector<std::string> volumes{"main"};
+    bool draining = false;
+};
+
+catalog::ImagePtr cluster(const std::vector<Member>& members) {
+    catalog::ImageEditor editor("c");
+    for (const auto& member : members) {
+        catalog::Broker broker{.id = base::BrokerId(member.id), .draining = member.draining};
+        for (const auto& volume : member.volumes) {
+            broker.sessions.emplace(volume, base::Incarnation{base::Uuid::random()});
+        }
+        EXPECT_TRUE(editor.apply(catalog::BrokerRegistered{broker}));
+    }
+    return std::move(editor).finish();
+}
+
+TEST(Balancer, SpreadsEvenlyAndWithoutRepetition) {
+    for (int brokers = 1; brokers <= 7; ++brokers) {
+        std::vector<Member> members;
+        for (int id = 0; id < brokers; ++id) members.push_back({.id = id});
+        const auto image = cluster(members);
+        for (std::size_t factor = 1; factor <= 9; ++factor) {
+            const std::size_t count = 23;
+            const auto places = place(*image, count, factor);
+            ASSERT_EQ(places.size(), count);
+            std::map<base::BrokerId, int> leads;
+            std::map<base::BrokerId, int> holds;
+            for (const auto& one : places) {
+                EXPECT_EQ(one.replicas.size(), std::min<std::size_t>(factor, brokers));
+                EXPECT_EQ(one.leader.broker, one.replicas.front());
+                const std::set<base::BrokerId> distinct(one.replicas.begin(), one.replicas.end());
+                EXPECT_EQ(distinct.size(), one.replicas.size());
+                ++leads[one.leader.broker];
+                for (auto id : one.replicas) ++holds[id];
+            }
+            const auto even = [](const auto& counts) {
+                const auto [least, most] = std::ranges::minmax_element(
+                    counts, {}, [](const auto& entry) { return entry.second; });
+                return most->second - least->second;
+            };
+            EXPECT_LE(even(leads), 1);
+            EXPECT_LE(even(holds), static_cast<int>(factor));
+        }
+    }
+}
+
+TEST(Balancer, DecidesAlikeForTheSameImage) {
+    const auto image = cluster({{.id = 4}, {.id = 2}, {.id = 9}});
+    const auto once = place(*image, 5, 2);
+    const auto again = place(*image, 5, 2);
+    for (std::size_t i = 0; i < once.size(); ++i) {
+        EXPECT_EQ(once[i].replicas, again[i].replicas);
+        EXPECT_EQ(once[i].volume, again[i].volume);
+    }
+}
+
+TEST(Balancer, VolumesOfABrokerTakeTurns) {
+    const auto image = cluster({{.id = 1, .volumes = {"a", "b"}}});
+    std::map<std::string, int> used;
+    for (const auto& one : place(*image, 10, 1)) ++used[one.volume];
+    EXPECT_EQ(used, (std::map<std::string, int>{{"a", 5}, {"b", 5}}));
+}
+
+TEST(Balancer, DrainingBrokersGetNothingWhileOthersStay) {
+    const auto image = cluster({{.id = 1, .draining = true}, {.id = 2}});
+    for (const auto& one : place(*image, 4, 3)) {
+        EXPECT_EQ(one.replicas, std::vector{base::BrokerId(2)});
+    }
+    EXPECT_EQ(candidates(*cluster({{.id = 1, .draining = true}})), std::vector{base::BrokerId(1)});
+}
+
+TEST(Balancer, NobodyLivingMeansNoPlace) {
+    EXPECT_TRUE(place(*cluster({}), 3, 1).empty());
+    EXPECT_TRUE(place(*cluster({{.id = 1, .volumes = {}}}), 3, 1).empty());
+}
+
+TEST(Balancer, FirstLivingReplicaLeads) {
+    const auto image = cluster({{.id = 1, .volumes = {}}, {.id = 2}});
+    const std::vector replicas = {base::BrokerId(7), base::BrokerId(1), base::BrokerId(2)};
+    const auto led = lead(*image, replicas, 0);
+    ASSERT_TRUE(led);
+    EXPECT_EQ(led->leader.broker, base::BrokerId(2));
+    EXPECT_EQ(led->replicas, replicas);
+    EXPECT_FALSE(lead(*image, {base::BrokerId(1)}, 0));
+}
+
+TEST(Balancer, FailedLogStaysWithItsBrokerAndVolume) {
+    const auto image = cluster({{.id = 1, .volumes = {"a", "b"}}, {.id = 2, .volumes = {"a", "b"}}});
+    catalog::Partition partition;
+    partition.replicas = {base::BrokerId(2), base::BrokerId(1)};
+    partition.leader.broker = base::BrokerId(1);
+    partition.runs = {{base::LeaderEpoch(0), "b"}};
+    const auto again = lead_again(*image, partition);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->leader.broker, base::BrokerId(1));
+    EXPECT_EQ(again->volume, "b");
+    partition.leader.broker = base::BrokerId(9);  // gone: the next replica
+    EXPECT_EQ(lead_again(*image, partition)->leader.broker, base::BrokerId(2));
+}
+
+}  // namespace
+}  // namespace kaas::cluster

@@ -1,0 +1,112 @@
+// Goal: a deleted topic leaves its name in one step and then goes whole, whatever crashes in between; nothing
+// is removed under a session that is over.
+// Method: a topic's tree on a volume in memory, with a crash at each step.
+
+#include "cluster/topic_reclaimer.h"
+
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "catalog/topic_name.h"
+#include "storage/memory_volume.h"
+
+namespace kaas::cluster {
+namespace {
+
+using storage::MemoryVolume;
+
+class Check final : public storage::SessionCheck {
+public:
+    storage::Result<void> confirm() override {
+        if (fenced) return storage::fail(storage::ErrorCode::kFenced, "over");
+        return {};
+    }
+    bool fenced = false;
+};
+
+const base::TopicId kId{*base::Uuid::parse("AAAAAAAAAAAAAAAAAAAAAQ")};
+
+void fill(MemoryVolume& volume) {
+    EXPECT_TRUE(prepare_reclaiming(volume));
+    const auto topic = catalog::topic_directory("orders", kId);
+    std::string path = topic;
+    EXPECT_TRUE(volume.make_directory(path));
+    EXPECT_TRUE(volume.sync_directory(""));
+    for (const auto* level : {"/0", "/00000003", "/c1"}) {
+        const auto parent = path;
+        path += level;
+        EXPECT_TRUE(volume.make_directory(path));
+        EXPECT_TRUE(volume.create(path + "/file"));
+        EXPECT_TRUE(volume.sync_directory(path));
+        EXPECT_TRUE(volume.sync_directory(parent));
+    }
+}
+
+std::size_t left(MemoryVolume& volume) {
+    return volume.list("")->size() + volume.list(std::string(kDeletedDirectory))->size();
+}
+
+TEST(TopicReclaimer, WholeTreeGoes) {
+    MemoryVolume volume;
+    Check check;
+    fill(volume);
+    ASSERT_TRUE(set_aside(volume, check, "orders", kId));
+    EXPECT_EQ(*volume.list(""), std::vector<std::string>{std::string(kDeletedDirectory)});
+    ASSERT_TRUE(reclaim(volume, check, "orders", kId));
+    EXPECT_EQ(left(volume), 1U);
+    EXPECT_TRUE(set_aside(volume, check, "orders", kId)) << "nothing is left to do";
+    EXPECT_TRUE(reclaim(volume, check, "orders", kId));
+}
+
+TEST(TopicReclaimer, FencedBrokerRemovesNothing) {
+    MemoryVolume volume;
+    Check check;
+    fill(volume);
+    check.fenced = true;
+    EXPECT_FALSE(set_aside(volume, check, "orders", kId));
+    EXPECT_FALSE(reclaim(volume, check, "orders", kId));
+    EXPECT_EQ(left(volume), 2U);
+}
+
+TEST(TopicReclaimer, GoesOnAfterACrashAtAnyStep) {
+    for (std::uint64_t at = 0;; ++at) {
+        for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+            MemoryVolume volume;
+            Check check;
+            fill(volume);
+            volume.halt_at(volume.steps() + at);
+            if (set_aside(volume, check, "orders", kId) && reclaim(volume, check, "orders", kId)) {
+                return;  // every step has had its turn
+            }
+            volume.crash({.seed = seed});
+            ASSERT_TRUE(prepare_reclaiming(volume));
+            auto again = set_aside(volume, check, "orders", kId);
+            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": " << again.error().context;
+            again = reclaim(volume, check, "orders", kId);
+            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": " << again.error().context;
+            EXPECT_EQ(left(volume), 1U);
+        }
+    }
+}
+
+TEST(TopicReclaimer, FaultLeavesTheRestForTheNextCall) {
+    for (const auto operation : {storage::Operation::kRename, storage::Operation::kUnlink,
+                                 storage::Operation::kRemoveDirectory}) {
+        MemoryVolume volume;
+        Check check;
+        fill(volume);
+        volume.fail_nth(operation, 1, {});
+        const bool done =
+            set_aside(volume, check, "orders", kId) && reclaim(volume, check, "orders", kId);
+        EXPECT_FALSE(done);
+        EXPECT_TRUE(set_aside(volume, check, "orders", kId));
+        EXPECT_TRUE(reclaim(volume, check, "orders", kId));
+        EXPECT_EQ(left(volume), 1U);
+    }
+}
+
+}  // namespace
+}  // namespace kaas::cluster
