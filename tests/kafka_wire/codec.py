@@ -175,7 +175,9 @@ def read_single(reader: Reader, field: model.Field, version: int, flexible: bool
     if field.type in ("string", "bytes", "records"):
         count = reader.length(flexible and not field.inflexible, field.type == "string")
         data = None if count is None else reader.take(count)
-        return data.decode() if field.type == "string" and data is not None else data
+        if field.type == "string" and data is not None:
+            return data.decode(errors="replace")  # Apache replaces what is not UTF-8, we send it back
+        return data
     return reader.unpack(FORMATS[field.type])
 
 

@@ -157,7 +157,15 @@ class Normaliser:
     def value(self, name: str, value):
         if isinstance(value, dict):
             return {k: self.value(k, v) for k, v in value.items()}
+        if name == "api_keys":
+            # What we do not serve yet is no difference; what we serve must have Apache's versions.
+            served = {a.key for a in codec.protocol().apis if a.since}
+            return {f"key {v['api_key']}": [v["min_version"], v["max_version"]]
+                    for v in value if v["api_key"] in served}
         if isinstance(value, list):
+            if name == "configs":  # no order either
+                return {v["name"]: self.value("", {k: x for k, x in v.items() if k != "name"})
+                        for v in value}
             if name == "partition_responses":  # in the order of a hash table
                 value = sorted(value, key=lambda v: v["index"])
             return [self.value(name, v) for v in value]
