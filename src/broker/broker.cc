@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "broker/dispatcher.h"
 #include "broker/handlers/registry.h"
+#include "broker/health.h"
 #include "broker/log_settings.h"
 #include "broker/services.h"
 #include "catalog/config/topic_config.h"
@@ -12,6 +13,7 @@
 #include "net/reactor.h"
 #include "net/server.h"
 #include "storage/posix_volume.h"
+#include "telemetry/health_server.h"
 #include "wire/api.h"
 
 #include <fmt/format.h>
@@ -78,6 +80,7 @@ public:
         KAAS_TRY(listen());
         KAAS_TRY(start_node());
         make_services();
+        KAAS_TRY(start_health());
         server_.start();
         return {};
     }
@@ -88,10 +91,11 @@ public:
         milliseconds patience = config_.settings.kaas_drain_timeout_ms;
         server_.stop(patience);
         if (node_) node_->stop();
+        health_.reset();
     }
 
     [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
-    [[nodiscard]] std::uint16_t health_port() const { return 0; }
+    [[nodiscard]] std::uint16_t health_port() const { return health_ ? health_->port() : 0; }
 
 private:
     StartResult<void> open_volumes() {
@@ -185,6 +189,24 @@ private:
         dispatcher_.begin(*services_);
     }
 
+    StartResult<void> start_health() {
+        if (!config_.health) return {};
+        telemetry::HealthServerOptions options;
+        options.host = config_.health->host;
+        options.port = config_.health->port;
+        auto server = telemetry::HealthServer::start(options, metrics_,
+                                                     health_report(*node_, reactors_, config_));
+        if (server) {
+            health_ = std::move(*server);
+            return {};
+        }
+        if (!config_.health->is_default) {
+            return base::fail(StartFault::kHealth, server.error().context);
+        }
+        base::log::warn("broker", "no health server: {}", server.error().context);
+        return {};
+    }
+
     struct OpenVolume {
         std::string name;
         std::unique_ptr<storage::PosixVolume> volume;
@@ -205,6 +227,7 @@ private:
     std::optional<ProducerIds> producer_ids_;
     std::optional<TopicMetrics> topic_metrics_;
     std::optional<Services> services_;
+    std::unique_ptr<telemetry::HealthServer> health_;
     bool stopped_ = false;
 };
 

@@ -99,7 +99,7 @@ wire::DescribeConfigsResponse describe_configs(const Call& call,
         auto& out = response.results.emplace_back();
         out.resource_type = asked.resource_type;
         out.resource_name = asked.resource_name;
-        out.error_message = std::nullopt;
+        out.error_message = "";  // as Apache: not null when all is well
         catalog::DescribeOptions options;
         options.synonyms = request.include_synonyms;
         options.documentation = request.include_documentation;

@@ -38,6 +38,7 @@ bool cursor_is_wrong(const Request& request, const Names& names) {
 Topic describe_missing(std::string_view name) {
     Topic out;
     out.name = name;
+    out.topic_authorized_operations = kAllTopicOperations;
     out.error_code = catalog::topic_name_fault(name).empty()
                          ? wire::ErrorCode::kUnknownTopicOrPartition
                          : wire::ErrorCode::kInvalidTopicException;

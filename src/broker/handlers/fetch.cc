@@ -32,6 +32,10 @@ struct Part {
     bool diverges = false;
 };
 
+bool is_unknown(ErrorCode error) {
+    return error == ErrorCode::kUnknownTopicOrPartition || error == ErrorCode::kUnknownTopicId;
+}
+
 /// What the client read last is not what this log has at that place: tells where they part
 /// (KIP-320).
 void compare_history(const FetchTarget& target, Part& part) {
@@ -116,7 +120,8 @@ private:
             read.at_least_one_batch = bytes_ == 0;
             read.isolation = request_.isolation_level == 1 ? storage::Isolation::kReadCommitted
                                                            : storage::Isolation::kReadUncommitted;
-            read.current_leader_epoch = target.current_leader_epoch;
+            // Apache takes every negative number for "not told" here.
+            read.current_leader_epoch = std::max(target.current_leader_epoch, -1);
             auto got = part.log->read(read, patience);
             if (!got && got.error().code == storage::ErrorCode::kWouldBlock) return false;
             part.error = got ? ErrorCode::kNone : to_wire(got.error().code);
@@ -247,7 +252,8 @@ private:
     void add_failure(const FetchTarget& target, wire::FetchResponse::PartitionData& out,
                      wire::FetchResponse& response) {
         out.high_watermark = -1;
-        out.aborted_transactions.reset();
+        if (!is_unknown(out.error_code))
+            out.aborted_transactions.reset();  // Apache: empty, else null
         const catalog::Topic* topic = find_topic(*call_, topic_ref(target));
         call_->services().topic_metrics.fetch_failed(topic, out.error_code);
         if (!has_hint(out.error_code) || call_->version() < kHintsFrom) return;

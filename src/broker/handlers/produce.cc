@@ -5,10 +5,12 @@
 #include "storage/partition_log.h"
 #include "wire/record_batch.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {
@@ -34,6 +36,18 @@ std::uint64_t record_count(base::ByteView records) {
     return header ? static_cast<std::uint64_t>(header->count) : 0;
 }
 
+bool is_transactional(const wire::ProduceRequest::PartitionProduceData& data) {
+    if (data.records.is_null()) return false;
+    auto header = wire::BatchHeader::parse(data.records.view());
+    return header && header->transactional();
+}
+
+bool has_transactional_batch(const wire::ProduceRequest& request) {
+    return std::ranges::any_of(request.topic_data, [](const auto& topic) {
+        return std::ranges::any_of(topic.partition_data, is_transactional);
+    });
+}
+
 /// One Produce request under way. Lives until its last batch is durable or has failed.
 /// Thread: the call's reactor.
 class Producing : public std::enable_shared_from_this<Producing> {
@@ -44,6 +58,7 @@ public:
     void start() {
         lay_out_answer();
         acks_ = parse_acks(request_.acks);
+        transactional_ = has_transactional_batch(request_);
         open_ = 1;  // this loop: no early answer while it runs
         for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
             for (std::size_t p = 0; p < request_.topic_data[t].partition_data.size(); ++p) {
@@ -81,6 +96,7 @@ private:
 
     void append(std::size_t t, std::size_t p) {
         if (!acks_) return fail(t, p, ErrorCode::kInvalidRequiredAcks, {});
+        if (transactional_) return fail(t, p, refuse_transaction(), {});
         const auto& asked = request_.topic_data[t].partition_data[p];
         auto log = led_log(*call_, topic_ref(t), asked.index);
         if (!log) return fail(t, p, log.error(), {});
@@ -97,8 +113,10 @@ private:
                 self->settle(t, p, std::move(result));
             };
         }
-        auto appended = (*log)->append(std::move(append));
+        std::vector<storage::RecordFault> faults;
+        auto appended = (*log)->append(std::move(append), &faults);
         if (!appended) {
+            name_records(faults, answer_of(t, p));
             return fail(t, p, to_wire(appended.error().code), std::move(appended.error().context));
         }
         if (*acks_ != storage::Acks::kNone) ++open_;
@@ -107,6 +125,21 @@ private:
             series.produce_bytes.add(asked.records.size());
             series.produce_records.add(record_count(asked.records.view()));
         }
+    }
+
+    /// Which records a batch was refused for, and why (KIP-467).
+    static void name_records(const std::vector<storage::RecordFault>& faults, Partition& out) {
+        for (const auto& fault : faults) {
+            auto& row = out.record_errors.emplace_back();
+            row.batch_index = fault.index;
+            row.batch_index_error_message = fault.why;
+        }
+    }
+
+    /// There are no transactions to write in yet. Apache refuses the whole request too.
+    [[nodiscard]] ErrorCode refuse_transaction() const {
+        return request_.transactional_id ? ErrorCode::kInvalidTxnState
+                                         : ErrorCode::kTransactionalIdAuthorizationFailed;
     }
 
     void settle(std::size_t t, std::size_t p, storage::Result<storage::Appended> result) {
@@ -154,6 +187,7 @@ private:
     wire::ProduceRequest request_;
     wire::ProduceResponse response_;
     std::optional<storage::Acks> acks_;
+    bool transactional_ = false;
     std::size_t open_ = 0;
     bool failed_ = false;
 };

@@ -1,0 +1,55 @@
+#include "broker/health.h"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+namespace kaas::broker {
+namespace {
+
+bool is_ready(cluster::Node& node) {
+    return node.partitions().opening() == 0 && node.partitions().offline() == 0;
+}
+
+std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config) {
+    auto image = node.images().get();
+    auto& partitions = node.partitions();
+    auto stale = ticks.stale();
+    boost::json::object out;
+    out["status"] = !stale.empty() ? "wedged" : is_ready(node) ? "ok" : "degraded";
+    out["broker_id"] = node.id().value();
+    out["cluster_id"] = node.cluster_id();
+    boost::json::array listeners;
+    for (const auto& listener : config.listeners) listeners.emplace_back(listener.name);
+    out["listeners"] = std::move(listeners);
+    out["is_controller"] = image->controller() == node.id() && node.controller().reigning();
+    out["controller_id"] = image->controller().value();
+    out["controller_epoch"] = image->version().epoch.value();
+    out["partitions_led"] = partitions.serving();
+    out["partitions_assigned"] = partitions.serving() + partitions.opening() + partitions.offline();
+    out["partitions_recovering"] = partitions.opening();
+    out["partitions_offline"] = partitions.offline();
+    boost::json::array wedged;
+    for (const auto& thread : stale) wedged.emplace_back(thread);
+    out["wedged_threads"] = std::move(wedged);
+    return boost::json::serialize(out);
+}
+
+}  // namespace
+
+telemetry::HealthReport health_report(cluster::Node& node, net::ReactorPool& reactors,
+                                      const BrokerConfig& config) {
+    auto ticks = std::make_shared<telemetry::TickWatch>();
+    for (std::size_t i = 0; i < reactors.size(); ++i) {
+        ticks->watch(fmt::format("reactor-{}", i), [&reactors, i] { return reactors[i].ticks(); });
+    }
+    telemetry::HealthReport report;
+    report.live = [ticks] { return ticks->stale().empty(); };
+    report.ready = [ticks, &node] { return ticks->stale().empty() && is_ready(node); };
+    report.health = [ticks, &node, &config] { return describe(node, *ticks, config); };
+    return report;
+}
+
+}  // namespace kaas::broker
