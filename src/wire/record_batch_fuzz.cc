@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)batch->header.delete_horizon_ms();
         if (wire::check_from_client(batch->header)) {
             KAAS_ASSERT(batch->header.count > 0);
-            KAAS_ASSERT(batch->header.last_sequence() >= -1);
+            KAAS_ASSERT(!batch->header.has_producer_id() || batch->header.last_sequence() >= 0);
         }
         const bool valid = wire::check_crc(*batch).has_value();
         base::MutableBytes own = rest.first(batch->bytes.size());
