@@ -19,7 +19,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {
@@ -237,6 +239,32 @@ TEST_P(VolumeTest, FileIsNoDirectory) {
     ASSERT_TRUE(volume_->make_directory("d"));
     EXPECT_EQ(volume_->unlink("d").error().code, ErrorCode::kIo);
     EXPECT_FALSE(volume_->open("d", OpenMode::kReadWrite));
+}
+
+TEST_P(VolumeTest, ThreadsShareAVolumeAndAFile) {
+    auto shared = make_file("shared", "....");
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&, i] {
+            const std::string own = std::to_string(i);
+            const base::ByteView piece = base::as_bytes(own);
+            EXPECT_TRUE(volume_->make_directory(own));
+            for (int n = 0; n < 20; ++n) {
+                const auto path = own + "/" + std::to_string(n);
+                auto file = volume_->create(path);
+                ASSERT_TRUE(file);
+                EXPECT_TRUE((*file)->write_at(0, {&piece, 1}));
+                EXPECT_TRUE(shared->write_at(static_cast<std::uint64_t>(i), {&piece, 1}));
+                EXPECT_TRUE(volume_->list(""));
+                if (n % 2 == 0) EXPECT_TRUE(volume_->unlink(path));
+            }
+            EXPECT_TRUE(shared->sync());
+            EXPECT_TRUE(volume_->sync_directory(own));
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(read("shared"), "0123");
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(volume_->list(std::to_string(i))->size(), 10U);
 }
 
 }  // namespace
