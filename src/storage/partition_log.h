@@ -52,7 +52,8 @@ struct Append {
         records;  ///< within `frame`; base offset and leader epoch are patched in place
     Acks acks = Acks::kAll;
     std::int32_t current_leader_epoch = -1;  ///< -1: the caller does not know
-    base::Executor* home = nullptr;          ///< where `done` runs; not needed with kNone
+    /// Where `done` runs; not needed with kNone. Outlives the log dir's thread.
+    base::Executor* home = nullptr;
     /// Runs once, on `home`, when the batch is as durable as asked or has failed. Tickets of one
     /// commit cycle come in one wake-up per home. Never called with kNone, nor when `append` itself
     /// failed.

@@ -326,6 +326,35 @@ TEST_F(PartitionLogTest, AnIdleLogIsTakenOverWithoutAWriteEvenAfterAKill) {
     EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"kept"}));
 }
 
+TEST_F(PartitionLogTest, WhatWasOnlyReadIsNotServedBeforeItStandsInADurablePicture) {
+    auto log = open(0);
+    append_durably(*log, {.value = "first"});
+    Answer unanswered;
+    ASSERT_TRUE(append(*log, {.value = "unsynced tail"}, unanswered));
+    broker_->log_dir.next_cycle()->write();
+    log.reset();
+    restart();
+    // The next owner copies the tail and is killed while it syncs its picture: that is readable,
+    // not durable.
+    volume_.set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation != Operation::kSync ||
+            !step.path.ends_with("00000001/manifest-1.jsonl")) {
+            return std::nullopt;
+        }
+        return Fault{.code = ErrorCode::kIo};
+    });
+    EXPECT_FALSE(broker_->open(1));
+    volume_.set_hook({});
+    restart();
+    log = open(2);
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{2});
+    const auto seen = *read_values(*log);
+    log.reset();
+    volume_.crash();
+    restart();
+    EXPECT_EQ(*read_values(*open(3)), seen);
+}
+
 TEST_F(PartitionLogTest, AnIdleLogHasNoMoreCycles) {
     auto log = open(0);
     append_durably(*log, {});
