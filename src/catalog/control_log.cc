@@ -64,7 +64,25 @@ std::optional<std::int32_t> epoch_of_name(const std::string& name) {
     return epoch;
 }
 
+/// True when the owner of the epoch has written something; a void is empty.
+storage::Result<bool> is_begun(storage::Volume& volume, const std::string& path) {
+    auto file = volume.open(path, storage::OpenMode::kRead);
+    if (!file && file.error().code == storage::ErrorCode::kNotFound) return false;
+    if (!file) return std::unexpected(std::move(file).error());
+    KAAS_TRY_ASSIGN(bytes, (*file)->size());
+    return bytes > 0;
+}
+
 }  // namespace
+
+Result<base::ControllerEpoch> newest_begun(storage::Volume& volume, base::ControllerEpoch from) {
+    for (auto epoch = from; epoch > base::ControllerEpoch(0); epoch = epoch - 1) {
+        auto begun = is_begun(volume, control_path().file(epoch.value(), 1));
+        if (!begun) return std::unexpected(from_storage(std::move(begun).error()));
+        if (*begun) return epoch;
+    }
+    return base::ControllerEpoch(0);
+}
 
 Result<ControlLog> ControlLog::create(storage::Volume& volume, base::ControllerEpoch epoch,
                                       const Image& image) {

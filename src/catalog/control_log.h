@@ -55,6 +55,12 @@ struct TakenControl {
     ImagePtr image;
 };
 
+/// The newest epoch, up to `from`, in whose control log its owner has written anything; 0 when
+/// there is none. Before that, the owner had ended every lower election epoch: so it was, however
+/// old the sight is and whatever became of the bytes. Closes nothing. Errors: kStorage.
+[[nodiscard]] Result<base::ControllerEpoch> newest_begun(storage::Volume& volume,
+                                                         base::ControllerEpoch from);
+
 /// Closes every control log below `own`, newest first, until it finds a picture, and reads that log
 /// to its end. Empty when the cluster is new. What was read counts once it stands in the caller's
 /// own picture. Requires: every lower election epoch is marked. Errors: kMalformed and kNewerFormat

@@ -75,7 +75,7 @@ struct Topic {
     std::string name;
     base::TopicId id;
     std::vector<Partition> partitions;  ///< by index
-    ConfigMap configs{};                  ///< only what differs from the defaults
+    ConfigMap configs{};                ///< only what differs from the defaults
     UnknownKeys unknown{};
 
     [[nodiscard]] const Partition* partition(base::PartitionId index) const {

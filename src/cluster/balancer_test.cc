@@ -3,15 +3,15 @@
 
 #include "cluster/balancer.h"
 
+#include "catalog/change.h"
+
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
-
-#include <gtest/gtest.h>
-
-#include "catalog/change.h"
 
 namespace kaas::cluster {
 namespace {
@@ -105,7 +105,8 @@ TEST(Balancer, FirstLivingReplicaLeads) {
 }
 
 TEST(Balancer, FailedLogStaysWithItsBrokerAndVolume) {
-    const auto image = cluster({{.id = 1, .volumes = {"a", "b"}}, {.id = 2, .volumes = {"a", "b"}}});
+    const auto image =
+        cluster({{.id = 1, .volumes = {"a", "b"}}, {.id = 2, .volumes = {"a", "b"}}});
     catalog::Partition partition;
     partition.replicas = {base::BrokerId(2), base::BrokerId(1)};
     partition.leader.broker = base::BrokerId(1);

@@ -1,7 +1,13 @@
-// Goal: of two controllers on one volume the stale one has no effect; what was answered stands, whatever dies
-// or wakes up when; producer ids are never given twice. And a controller without one of the rules is caught.
-// Method: every operation is interrupted at each of its steps on the volume, by another controller's reign or
-// by a crash; then seeds that nest such interruptions at random. `model/elect.py` is the model behind it.
+// Goal: of two controllers on one volume the stale one has no effect; what was answered stands,
+// whatever dies or wakes up when; producer ids are never given twice. And a controller without one
+// of the rules is caught. Method: every operation is interrupted at each of its steps on the
+// volume, by another controller's reign or by a crash; then seeds that nest such interruptions at
+// random. `model/elect.py` is the model behind it.
+
+#include "base/log.h"
+#include "cluster/control_world.h"
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <functional>
@@ -10,11 +16,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "base/log.h"
-#include "cluster/control_world.h"
 
 namespace kaas::cluster {
 namespace {
@@ -28,7 +29,8 @@ public:
 };
 const auto* const kQuiet = ::testing::AddGlobalTestEnvironment(new Quiet);
 
-/// Runs `operation` with `interruption` at its `at`-th step on the volume. False when it has fewer steps.
+/// Runs `operation` with `interruption` at its `at`-th step on the volume. False when it has fewer
+/// steps.
 bool interrupted(MemoryVolume& volume, std::uint64_t at, const std::function<void()>& operation,
                  const std::function<void()>& interruption) {
     std::uint64_t left = at;
@@ -47,8 +49,8 @@ bool interrupted(MemoryVolume& volume, std::uint64_t at, const std::function<voi
 
 using Operation = std::function<void(ControlWorld&, ControlWorld::Process&)>;
 
-/// Interrupts the operation of a reigning controller at each step by a whole reign of another one. Gives the
-/// first violation.
+/// Interrupts the operation of a reigning controller at each step by a whole reign of another one.
+/// Gives the first violation.
 std::string succeed_at_each_step(Mutant mutant, const Operation& operation) {
     for (std::uint64_t at = 0;; ++at) {
         ControlWorld world(mutant);
@@ -85,8 +87,9 @@ TEST(ControlSim, StaleControllerHasNoEffectWhereverItWasStopped) {
     EXPECT_EQ(succeed_at_each_step(Mutant::kNone,
                                    [](auto& world, auto& old) { world.producer_ids(old, 7); }),
               "");
-    EXPECT_EQ(succeed_at_each_step(Mutant::kNone, [](auto&, auto& old) { old.controller->resign(); }),
-              "");
+    EXPECT_EQ(
+        succeed_at_each_step(Mutant::kNone, [](auto&, auto& old) { old.controller->resign(); }),
+        "");
 }
 
 TEST(ControlSim, StaleCandidateEitherLosesOrKnowsAll) {

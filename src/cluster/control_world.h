@@ -1,5 +1,13 @@
 #pragma once
 
+#include "base/clock.h"
+#include "base/executor.h"
+#include "cluster/controller.h"
+#include "cluster/reign.h"
+#include "storage/memory_volume.h"
+
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,14 +16,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "base/clock.h"
-#include "base/executor.h"
-#include "cluster/controller.h"
-#include "cluster/reign.h"
-#include "storage/memory_volume.h"
 
 /// For tests: controllers on one volume, and what they were seen to do.
 namespace kaas::cluster {
@@ -29,17 +29,22 @@ public:
     explicit UnmarkedVolume(storage::Volume& real) : real_(real) {}
     template <class T>
     using Out = storage::Result<T>;
-    Out<std::unique_ptr<storage::File>> create(const std::string& p) override { return real_.create(p); }
+    Out<std::unique_ptr<storage::File>> create(const std::string& p) override {
+        return real_.create(p);
+    }
     Out<std::unique_ptr<storage::File>> open(const std::string& p, storage::OpenMode m) override {
         return real_.open(p, m);
     }
     Out<void> make_directory(const std::string& p) override { return real_.make_directory(p); }
     Out<void> sync_directory(const std::string& p) override { return real_.sync_directory(p); }
-    Out<void> rename(const std::string& a, const std::string& b) override { return real_.rename(a, b); }
+    Out<void> rename(const std::string& a, const std::string& b) override {
+        return real_.rename(a, b);
+    }
     Out<void> unlink(const std::string& p) override { return real_.unlink(p); }
     Out<void> remove_directory(const std::string& p) override { return real_.remove_directory(p); }
     Out<std::vector<std::string>> list(const std::string& p) override { return real_.list(p); }
-    Out<std::unique_ptr<storage::FileLock>> lock(const std::string& p, std::string_view t) override {
+    Out<std::unique_ptr<storage::FileLock>> lock(const std::string& p,
+                                                 std::string_view t) override {
         return real_.lock(p, t);
     }
     Out<std::unique_ptr<storage::DirectoryHandle>> hold(const std::string& p) override {
@@ -80,8 +85,8 @@ public:
     bool remove(Process& process, const std::string& name);
     std::optional<ProducerIdBlock> producer_ids(Process& process, int count);
 
-    /// The first thing that was seen and must never be; empty when all is well. `last` is the image of a
-    /// controller that took office after everything else.
+    /// The first thing that was seen and must never be; empty when all is well. `last` is the image
+    /// of a controller that took office after everything else.
     [[nodiscard]] std::string violation(const catalog::Image& last) const;
 
     storage::MemoryVolume volume;
@@ -100,7 +105,8 @@ private:
 };
 
 inline std::unique_ptr<ControlWorld::Process> ControlWorld::elect() {
-    storage::Volume& seen = mutant_ == Mutant::kNoMark ? static_cast<storage::Volume&>(unmarked_) : volume;
+    storage::Volume& seen =
+        mutant_ == Mutant::kNoMark ? static_cast<storage::Volume&>(unmarked_) : volume;
     auto reign = begin_reign(seen, base::BrokerId(1), std::nullopt);
     if (!reign) return nullptr;
     auto process = std::make_unique<Process>();
@@ -108,15 +114,15 @@ inline std::unique_ptr<ControlWorld::Process> ControlWorld::elect() {
     storage::SessionCheck* check = process->office.get();
     if (mutant_ == Mutant::kNoCheck) check = &never_fenced_;
     auto* place = process.get();
-    process->controller = std::make_unique<Controller>(ControllerParts{
-        .log = std::move(reign->log),
-        .image = std::move(reign->image),
-        .session = check,
-        .config = {},
-        .push = [this, place](const Push& push) {
-            pushed[push.image->version().epoch].push_back(push.image);
-            place->controller->applied(base::BrokerId(1), push.image->version());
-        }});
+    process->controller = std::make_unique<Controller>(
+        ControllerParts{.log = std::move(reign->log),
+                        .image = std::move(reign->image),
+                        .session = check,
+                        .config = {},
+                        .push = [this, place](const Push& push) {
+                            pushed[push.image->version().epoch].push_back(push.image);
+                            place->controller->applied(base::BrokerId(1), push.image->version());
+                        }});
     catalog::Broker broker{.id = base::BrokerId(1)};
     broker.sessions.emplace("main", base::Incarnation{base::Uuid::random()});
     bool joined = false;
@@ -131,10 +137,12 @@ inline bool ControlWorld::create(Process& process, const std::string& name) {
     request.topics = {{.name = name}};
     bool made = false;
     // Whatever the answer, it may be there again.
-    if (auto known = stands.find(name); known != stands.end() && !known->second) stands.erase(known);
-    process.controller->create_topics(request, {&here_, [&](Result<std::vector<CreatedTopic>> result) {
-                                                    made = result && result->front().outcome;
-                                                }});
+    if (auto known = stands.find(name); known != stands.end() && !known->second)
+        stands.erase(known);
+    process.controller->create_topics(request,
+                                      {&here_, [&](Result<std::vector<CreatedTopic>> result) {
+                                           made = result && result->front().outcome;
+                                       }});
     process.controller->step();
     if (made) stands[name] = true;
     return made;
@@ -145,9 +153,10 @@ inline bool ControlWorld::remove(Process& process, const std::string& name) {
     request.topics = {name};
     bool done = false;
     stands.erase(name);  // whatever the answer, the deletion may stand
-    process.controller->delete_topics(request, {&here_, [&](Result<std::vector<DeletedTopic>> result) {
-                                                    done = result && result->front().outcome;
-                                                }});
+    process.controller->delete_topics(request,
+                                      {&here_, [&](Result<std::vector<DeletedTopic>> result) {
+                                           done = result && result->front().outcome;
+                                       }});
     process.controller->step();
     if (done) stands[name] = false;
     return done;
@@ -168,22 +177,27 @@ inline std::optional<ProducerIdBlock> ControlWorld::producer_ids(Process& proces
 inline std::string ControlWorld::violation(const catalog::Image& last) const {
     if (producer_id_twice) return "a producer id was given twice";
     for (const auto& [name, there] : stands) {
-        if (there && last.topic(name) == nullptr) return "topic " + name + " was answered and is lost";
-        if (!there && last.topic(name) != nullptr) return "topic " + name + " was deleted and is back";
+        if (there && last.topic(name) == nullptr)
+            return "topic " + name + " was answered and is lost";
+        if (!there && last.topic(name) != nullptr)
+            return "topic " + name + " was deleted and is back";
     }
-    // What a controller pushed, each later one knows: its last image's topics stand, or were deleted since.
+    // What a controller pushed, each later one knows: its last image's topics stand, or were
+    // deleted since.
     for (const auto& [epoch, images] : pushed) {
         for (const auto& [later, their_images] : pushed) {
             if (later <= epoch) continue;
             std::string lost;
             images.back()->for_each_topic([&](const catalog::Topic& topic) {
                 const auto& next = *their_images.front();
-                const bool known = next.topic(topic.id) != nullptr || next.deletions().contains(topic.id);
+                const bool known =
+                    next.topic(topic.id) != nullptr || next.deletions().contains(topic.id);
                 if (!known && lost.empty()) lost = topic.name;
             });
             if (!lost.empty()) {
-                return "topic " + lost + " was pushed by controller " + std::to_string(epoch.value()) +
-                       " and controller " + std::to_string(later.value()) + " never knew it";
+                return "topic " + lost + " was pushed by controller " +
+                       std::to_string(epoch.value()) + " and controller " +
+                       std::to_string(later.value()) + " never knew it";
             }
         }
     }

@@ -1,8 +1,13 @@
-// Goal: nothing leaves a controller before it is durable and checked; answers wait for the brokers that must
-// know, no longer than asked; a controller that failed says so to everybody.
-// Method: a controller on a volume in memory with a clock that the test moves; what it pushes is held back.
+// Goal: nothing leaves a controller before it is durable and checked; answers wait for the brokers
+// that must know, no longer than asked; a controller that failed says so to everybody. Method: a
+// controller on a volume in memory with a clock that the test moves; what it pushes is held back.
 
 #include "cluster/controller.h"
+
+#include "cluster/reign.h"
+#include "storage/memory_volume.h"
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <memory>
@@ -10,11 +15,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "cluster/reign.h"
-#include "storage/memory_volume.h"
 
 namespace kaas::cluster {
 namespace {
@@ -45,9 +45,8 @@ protected:
     void join(int id) {
         catalog::Broker broker{.id = base::BrokerId(id)};
         broker.sessions.emplace("main", base::Incarnation{base::Uuid::random()});
-        controller_->register_broker(broker, {&here_, [](Result<std::monostate> result) {
-                                                  EXPECT_TRUE(result);
-                                              }});
+        controller_->register_broker(
+            broker, {&here_, [](Result<std::monostate> result) { EXPECT_TRUE(result); }});
         controller_->step();
     }
     /// Where the answer will be.
@@ -56,7 +55,8 @@ protected:
     template <class T>
     std::pair<Answer<T>, Reply<T>> slot() {
         auto answer = std::make_shared<std::optional<Result<T>>>();
-        return {answer, Reply<T>{&here_, [answer](Result<T> result) { *answer = std::move(result); }}};
+        return {answer,
+                Reply<T>{&here_, [answer](Result<T> result) { *answer = std::move(result); }}};
     }
     Answer<std::vector<CreatedTopic>> create(const std::string& name,
                                              std::chrono::milliseconds timeout = 1h) {
@@ -271,6 +271,21 @@ TEST_F(ControllerTest, OldControlLogsAreRemovedWhenIdle) {
     EXPECT_EQ(*names, std::vector<std::string>{"00000004"});
 }
 
+TEST(Reign, EndsOnlyWhatItsPredecessorHasNotEnded) {
+    MemoryVolume volume;
+    ASSERT_TRUE(prepare_cluster(volume));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(begin_reign(volume, base::BrokerId(1), std::nullopt));
+    ASSERT_TRUE(ElectedEpoch::stand(volume));  // number 6 dies before it writes a picture
+    std::vector<std::string> marked;
+    volume.set_hook([&](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+        if (step.operation == Operation::kMark) marked.push_back(step.path);
+        return std::nullopt;
+    });
+    ASSERT_TRUE(begin_reign(volume, base::BrokerId(1), std::nullopt));
+    EXPECT_EQ(marked, (std::vector{election_path(base::ControllerEpoch(6)),
+                                   election_path(base::ControllerEpoch(5))}));
+}
+
 TEST(Reign, WrongClusterIsRefusedByName) {
     MemoryVolume volume;
     ASSERT_TRUE(prepare_cluster(volume));
@@ -287,9 +302,11 @@ TEST(Reign, DamagedControlLogIsRefusedByFileAndLine) {
     MemoryVolume volume;
     ASSERT_TRUE(prepare_cluster(volume));
     ASSERT_TRUE(begin_reign(volume, base::BrokerId(1), std::nullopt));
-    auto file = volume.open("__cluster/control/00000001/control-1.jsonl", storage::OpenMode::kReadWrite);
+    auto file =
+        volume.open("__cluster/control/00000001/control-1.jsonl", storage::OpenMode::kReadWrite);
     ASSERT_TRUE(file);
-    const std::string line = "{\"change\":\"topic-deleted\",\"topic\":\"AAAAAAAAAAAAAAAAAAAAAQ\"}\n";
+    const std::string line =
+        "{\"change\":\"topic-deleted\",\"topic\":\"AAAAAAAAAAAAAAAAAAAAAQ\"}\n";
     const auto bytes = base::as_bytes(line);
     ASSERT_TRUE((*file)->write_at(*(*file)->size(), {&bytes, 1}));
     auto refused = begin_reign(volume, base::BrokerId(1), std::nullopt);

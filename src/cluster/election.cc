@@ -45,7 +45,8 @@ Result<base::ControllerEpoch> newest_election(storage::Volume& volume) {
     return newest;
 }
 
-Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(storage::Volume& volume) {
+Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(storage::Volume& volume,
+                                                          base::ControllerEpoch first) {
     KAAS_TRY_ASSIGN(newest, newest_election(volume));
     const auto own = newest + 1;
     const auto path = election_path(own);
@@ -60,7 +61,7 @@ Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(storage::Volume& volum
     if (!held) return failed(std::move(held).error());
     // From here on the number is ours for ever; a candidate that dies before the marks are made
     // leaves one that nobody acts under.
-    for (auto lower = newest; lower > base::ControllerEpoch(0); lower = lower - 1) {
+    for (auto lower = newest; lower >= first; lower = lower - 1) {
         auto marked = volume.mark(election_path(lower), storage::MarkKind::kKeep);
         if (!marked) return failed(std::move(marked).error());
     }

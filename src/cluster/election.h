@@ -21,10 +21,12 @@ inline constexpr std::string_view kElectionDirectory = "__cluster/election";
 /// epoch is ended by taking its mode away. Thread: any that may block.
 class ElectedEpoch final : public storage::SessionCheck {
 public:
-    /// Makes the next epoch and ends every lower one. On return no lower controller's check will
-    /// ever be good again, so their logs may be read. Errors: kSuperseded when another candidate
-    /// took the number: look again whether to stand at all; kStorage.
-    [[nodiscard]] static Result<std::unique_ptr<ElectedEpoch>> stand(storage::Volume& volume);
+    /// Makes the next epoch and ends every lower one, down to `first`: those below it are known to
+    /// be ended. On return no lower controller's check will ever be good again, so their logs may
+    /// be read. Errors: kSuperseded when another candidate took the number: look again whether to
+    /// stand at all; kStorage.
+    [[nodiscard]] static Result<std::unique_ptr<ElectedEpoch>> stand(
+        storage::Volume& volume, base::ControllerEpoch first = base::ControllerEpoch(1));
 
     [[nodiscard]] storage::Result<void> confirm() override { return check_.confirm(); }
     [[nodiscard]] base::ControllerEpoch number() const { return number_; }

@@ -1,15 +1,15 @@
-// Goal: epochs have no gaps, are never used twice, and a new one ends every lower one before it is told.
-// Method: candidates on a volume in memory, with faults and crashes at each step.
+// Goal: epochs have no gaps, are never used twice, and a new one ends every lower one before it is
+// told. Method: candidates on a volume in memory, with faults and crashes at each step.
 
 #include "cluster/election.h"
 
-#include <memory>
-#include <string>
+#include "cluster/reign.h"
+#include "storage/memory_volume.h"
 
 #include <gtest/gtest.h>
 
-#include "cluster/reign.h"
-#include "storage/memory_volume.h"
+#include <memory>
+#include <string>
 
 namespace kaas::cluster {
 namespace {

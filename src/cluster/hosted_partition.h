@@ -44,8 +44,8 @@ public:
 
     HostedPartition(base::TopicPartition id, std::string directory);
 
-    /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never taken again,
-    /// whoever offers it (DESIGN 9).
+    /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never
+    /// taken again, whoever offers it (DESIGN 9).
     bool aim(std::optional<Tenure> tenure);
     /// The next step, which the caller runs and ends by `opened` or `closed`. kNone while one runs.
     [[nodiscard]] Step begin();

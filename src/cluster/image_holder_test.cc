@@ -1,17 +1,18 @@
-// Goal: readers see the newest image and never an older one again; waiters run once, when their version comes.
-// Method: images made by hand; a race of one publisher and many readers for the sanitizers.
+// Goal: readers see the newest image and never an older one again; waiters run once, when their
+// version comes. Method: images made by hand; a race of one publisher and many readers for the
+// sanitizers.
 
 #include "cluster/image_holder.h"
+
+#include "catalog/change.h"
+
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "catalog/change.h"
 
 namespace kaas::cluster {
 namespace {

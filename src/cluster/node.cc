@@ -5,6 +5,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "cluster/identity.h"
+#include "cluster/node_metrics.h"
 #include "cluster/reign.h"
 #include "cluster/session.h"
 #include "cluster/topic_reclaimer.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr const char* kLockFile = "kaas.lock";
 constexpr std::chrono::seconds kWatchInterval{1};
+constexpr std::chrono::seconds kMeasureInterval{10};
 
 std::unexpected<Error> failed(storage::Error error) {
     return fail(ErrorCode::kStorage, std::move(error.context));
@@ -112,6 +114,7 @@ public:
     std::unique_ptr<PartitionTable> table_;
     std::unique_ptr<Controller> controller_;
     std::string cluster_id_;
+    [[nodiscard]] bool storage_stalled() const;
 
 private:
     /// A volume as this life of the node uses it.
@@ -131,12 +134,18 @@ private:
 
     base::Clock::Steady control();
     base::Clock::Steady watch();
+    void measure();
     void lost(const Error& why);
 
     std::unique_ptr<storage::FileLock> lock_;
     std::vector<Member> members_;
     std::unique_ptr<ElectedEpoch> office_;
     base::Clock::Steady next_beat_{};
+    base::Clock::Steady next_measure_{};
+    base::Clock::Steady office_sought_{};
+    /// Without a registry of the process, nobody reads it.
+    base::metrics::Registry own_metrics_;
+    std::unique_ptr<NodeMetrics> metrics_;
     std::atomic<bool> lost_ = false;
     std::unique_ptr<Loop> control_;
     std::unique_ptr<Loop> watch_;
@@ -257,6 +266,7 @@ void Node::Impl::open_logs() {
         logs.session = member.session.get();
         logs.io_pool = options_.io_pool;
         logs.clock = options_.clock;
+        if (options_.metrics != nullptr) logs.metrics = options_.metrics;
         logs.owner = {options_.id, member.session->incarnation()};
         member.logs = std::make_unique<storage::LogDir>(std::move(logs));
         member.logs->start();
@@ -276,6 +286,8 @@ void Node::Impl::open_logs() {
     };
     table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
     table_ = std::make_unique<PartitionTable>(std::move(table));
+    auto& registry = options_.metrics == nullptr ? own_metrics_ : *options_.metrics;
+    metrics_ = std::make_unique<NodeMetrics>(registry, images_, *table_);
 }
 
 Result<void> Node::Impl::join() {
@@ -293,6 +305,11 @@ Result<void> Node::Impl::join() {
                                  {&here, [&](Result<std::monostate> result) { joined = result; }});
     controller_->step();
     if (!joined) return std::unexpected(std::move(joined).error());
+    metrics_->is_controller.set(1);
+    metrics_->reigns.add();
+    metrics_->reign_start.observe_us(std::chrono::duration_cast<std::chrono::microseconds>(
+                                         options_.clock->now() - office_sought_)
+                                         .count());
     return {};
 }
 
@@ -307,11 +324,28 @@ base::Clock::Steady Node::Impl::control() {
             lost(beaten.error());
         }
     }
+    if (now >= next_measure_) {
+        next_measure_ = now + kMeasureInterval;
+        measure();
+    }
     if (!controller_->reigning()) {
         lost({ErrorCode::kNotController, "the controller cannot go on; the log says why"});
         return base::Clock::Steady::max();
     }
     return std::min(next, next_beat_);
+}
+
+void Node::Impl::measure() {
+    for (const auto& member : members_) {
+        if (auto space = member.volume.volume->space()) {
+            metrics_->set_space(member.volume.name, *space);
+        }
+    }
+}
+
+bool Node::Impl::storage_stalled() const {
+    return std::ranges::any_of(
+        members_, [](const Member& member) { return member.logs && member.logs->stalled(); });
 }
 
 base::Clock::Steady Node::Impl::watch() {
@@ -325,6 +359,8 @@ base::Clock::Steady Node::Impl::watch() {
 
 void Node::Impl::lost(const Error& why) {
     if (lost_.exchange(true)) return;
+    metrics_->is_controller.set(0);
+    if (why.code == ErrorCode::kFenced) metrics_->fences.add();
     base::log::error("cluster", "broker {} cannot go on: {}", options_.id, why.context);
     options_.on_lost(why);
 }
@@ -362,6 +398,7 @@ const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
 ImageHolder& Node::images() { return impl_->images_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
 Controller& Node::controller() { return *impl_->controller_; }
+bool Node::storage_stalled() const { return impl_->storage_stalled(); }
 void Node::stop() { impl_->stop(); }
 
 }  // namespace kaas::cluster

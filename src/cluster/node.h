@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
+#include "base/metrics.h"
 #include "catalog/model.h"
 #include "cluster/controller.h"
 #include "cluster/error.h"
@@ -44,6 +45,8 @@ struct NodeOptions {
     /// For the commit cycles of each volume. Name, volume, session, owner, pool and clock are the
     /// node's.
     storage::LogDirOptions logs;
+    /// Where the node's series are kept, and those of its commit cycles; outlives the node.
+    base::metrics::Registry* metrics = nullptr;
     std::chrono::milliseconds beat_interval{1'000};
     /// The node cannot go on (fenced, or its control log failed): the process should say so and
     /// end. Called at most once, on a thread of the node, which must not be stopped from it.
@@ -68,6 +71,9 @@ public:
     [[nodiscard]] PartitionTable& partitions();
     /// Administrative requests go here; in part D, to whoever is the controller.
     [[nodiscard]] Controller& controller();
+
+    /// True while a commit cycle waits for its volume for too long (`LogDirOptions::stall_after`).
+    [[nodiscard]] bool storage_stalled() const;
 
     /// Releases every partition, then the reign, then the sessions: the next start has nothing to
     /// recover. New requests must have stopped coming. May be called twice.

@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <functional>
 #include <future>
 #include <memory>
@@ -23,8 +25,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace kaas::cluster {
 namespace {
@@ -77,7 +77,8 @@ protected:
             [&](auto reply) { node.controller().allocate_producer_ids(count, std::move(reply)); });
     }
 
-    /// What happens in the background happens soon; a test that waits for ever is killed by its time limit.
+    /// What happens in the background happens soon; a test that waits for ever is killed by its
+    /// time limit.
     static void await(const std::function<bool()>& condition) {
         while (!condition()) std::this_thread::yield();
     }

@@ -3,6 +3,7 @@
 #include "catalog/change.h"
 #include "cluster/session.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -68,7 +69,11 @@ Result<void> prepare_cluster(storage::Volume& volume) {
 
 Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
                           const std::optional<std::string>& cluster_id) {
-    KAAS_TRY_ASSIGN(session, ElectedEpoch::stand(volume));
+    KAAS_TRY_ASSIGN(newest, newest_election(volume));
+    auto last = catalog::newest_begun(volume, newest);
+    if (!last) return failed(std::move(last).error());
+    KAAS_TRY_ASSIGN(session,
+                    ElectedEpoch::stand(volume, std::max(*last, base::ControllerEpoch(1))));
     const auto epoch = session->number();
     auto taken = catalog::take_over_control(volume, epoch);
     if (!taken) return failed(std::move(taken).error());

@@ -1,17 +1,17 @@
-// Goal: a check proves life at a moment after it was asked for; a mark is seen by the next check and for ever;
-// a failed look proves nothing.
-// Method: a held directory whose looks a test lets go one by one, and real sessions on a volume in memory.
+// Goal: a check proves life at a moment after it was asked for; a mark is seen by the next check
+// and for ever; a failed look proves nothing. Method: a held directory whose looks a test lets go
+// one by one, and real sessions on a volume in memory.
 
 #include "cluster/session.h"
+
+#include "base/mutex.h"
+#include "storage/memory_volume.h"
+
+#include <gtest/gtest.h>
 
 #include <future>
 #include <memory>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "base/mutex.h"
-#include "storage/memory_volume.h"
 
 namespace kaas::cluster {
 namespace {

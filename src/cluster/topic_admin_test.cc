@@ -1,16 +1,16 @@
-// Goal: administrative requests get Apache's codes and sentences, and change exactly what they should.
-// Method: tables; codes and sentences were read off Apache 4.4.0 (`ReplicationControlManager`,
-// `ControllerApis`).
+// Goal: administrative requests get Apache's codes and sentences, and change exactly what they
+// should. Method: tables; codes and sentences were read off Apache 4.4.0
+// (`ReplicationControlManager`, `ControllerApis`).
 
 #include "cluster/topic_admin.h"
+
+#include "catalog/change.h"
+
+#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "catalog/change.h"
 
 namespace kaas::cluster {
 namespace {
@@ -65,7 +65,8 @@ protected:
         for (int id : ids) list.emplace_back(id);
         return list;
     }
-    static void expect_error(const Result<void>& outcome, ErrorCode code, const std::string& message) {
+    static void expect_error(const Result<void>& outcome, ErrorCode code,
+                             const std::string& message) {
         ASSERT_FALSE(outcome) << message;
         EXPECT_EQ(outcome.error().code, code) << outcome.error().context;
         EXPECT_EQ(outcome.error().context, message);
@@ -94,7 +95,8 @@ TEST_F(TopicAdmin, FactorIsCutToTheLivingBrokers) {
 }
 
 TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
-    config_.topic_config_fault = [](const catalog::ConfigMap& configs) -> std::optional<std::string> {
+    config_.topic_config_fault =
+        [](const catalog::ConfigMap& configs) -> std::optional<std::string> {
         if (configs.contains("bad")) return "Unknown topic config name: bad";
         return std::nullopt;
     };
@@ -104,24 +106,33 @@ TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
         ErrorCode code;
         std::string message;
     } kRows[] = {
-        {{.name = ""}, ErrorCode::kInvalidTopic,
+        {{.name = ""},
+         ErrorCode::kInvalidTopic,
          "Topic name is invalid: the empty string is not allowed"},
         {{.name = "my.topic"}, ErrorCode::kTopicAlreadyExists, "Topic 'my.topic' already exists."},
-        {{.name = "my_topic"}, ErrorCode::kInvalidTopic,
+        {{.name = "my_topic"},
+         ErrorCode::kInvalidTopic,
          "Topic 'my_topic' collides with existing topic: my.topic"},
-        {{.name = "__cluster_metadata"}, ErrorCode::kInvalidRequest,
+        {{.name = "__cluster_metadata"},
+         ErrorCode::kInvalidRequest,
          "Creation of internal topic __cluster_metadata is prohibited."},
-        {{.name = "a", .partitions = 0}, ErrorCode::kInvalidPartitions,
+        {{.name = "a", .partitions = 0},
+         ErrorCode::kInvalidPartitions,
          "Number of partitions was set to an invalid non-positive value."},
-        {{.name = "a", .partitions = -2}, ErrorCode::kInvalidPartitions,
+        {{.name = "a", .partitions = -2},
+         ErrorCode::kInvalidPartitions,
          "Number of partitions was set to an invalid non-positive value."},
-        {{.name = "a", .replication_factor = 0}, ErrorCode::kInvalidReplicationFactor,
+        {{.name = "a", .replication_factor = 0},
+         ErrorCode::kInvalidReplicationFactor,
          "Replication factor must be larger than 0, or -1 to use the default value."},
         {{.name = "a", .configs = {{"x", std::nullopt}, {"y", std::nullopt}}},
-         ErrorCode::kInvalidConfig, "Null value not supported for topic configs: x,y"},
-        {{.name = "a", .configs = {{"bad", "1"}}}, ErrorCode::kInvalidConfig,
+         ErrorCode::kInvalidConfig,
+         "Null value not supported for topic configs: x,y"},
+        {{.name = "a", .configs = {{"bad", "1"}}},
+         ErrorCode::kInvalidConfig,
          "Unknown topic config name: bad"},
-        {{.name = "a", .configs = {{"x", "\xff"}}}, ErrorCode::kInvalidConfig,
+        {{.name = "a", .configs = {{"x", "\xff"}}},
+         ErrorCode::kInvalidConfig,
          "Name or value of a config is not UTF-8 text."},
         {{.name = "a", .replication_factor = 1, .assignments = Assignments{{0, brokers({1})}}},
          ErrorCode::kInvalidRequest,
@@ -135,7 +146,8 @@ TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
         {{.name = "a", .assignments = Assignments{{0, brokers({1})}, {2, brokers({1})}}},
          ErrorCode::kInvalidReplicaAssignment,
          "partitions should be a consecutive 0-based integer sequence"},
-        {{.name = "a", .assignments = Assignments{{0, {}}}}, ErrorCode::kInvalidReplicaAssignment,
+        {{.name = "a", .assignments = Assignments{{0, {}}}},
+         ErrorCode::kInvalidReplicaAssignment,
          "The manual partition assignment includes an empty replica list."},
         {{.name = "a", .assignments = Assignments{{0, brokers({1, 8})}}},
          ErrorCode::kInvalidReplicaAssignment,
@@ -149,7 +161,8 @@ TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
          "consistent with previous partitions, which have 2 replica(s)."},
         {{.name = "a", .assignments = Assignments{{0, brokers({3})}}},
          ErrorCode::kInvalidReplicaAssignment,
-         "All brokers specified in the manual partition assignment for partition 0 are fenced or in "
+         "All brokers specified in the manual partition assignment for partition 0 are fenced or "
+         "in "
          "controlled shutdown."},
     };
     for (const auto& row : kRows) {
@@ -211,9 +224,10 @@ TEST_F(TopicAdmin, TooManyPartitionsRefuseTheWholeRequest) {
 
 TEST_F(TopicAdmin, NoLivingBrokerMeansNoTopic) {
     image_ = catalog::ImageEditor("c").finish();
-    expect_error(create({.name = "a"}).outcome, ErrorCode::kInvalidReplicationFactor,
-                 "Unable to replicate the partition 1 time(s): All brokers are currently fenced or in "
-                 "controlled shutdown.");
+    expect_error(
+        create({.name = "a"}).outcome, ErrorCode::kInvalidReplicationFactor,
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced or in "
+        "controlled shutdown.");
 }
 
 TEST_F(TopicAdmin, GrowthFaultsGetApachesWords) {
@@ -224,14 +238,18 @@ TEST_F(TopicAdmin, GrowthFaultsGetApachesWords) {
     } kRows[] = {
         {{"none", 3}, ErrorCode::kUnknownTopicOrPartition, ""},
         {{"my.topic", 2}, ErrorCode::kInvalidPartitions, "Topic already has 2 partition(s)."},
-        {{"my.topic", 1}, ErrorCode::kInvalidPartitions,
+        {{"my.topic", 1},
+         ErrorCode::kInvalidPartitions,
          "The topic my.topic currently has 2 partition(s); 1 would not be an increase."},
-        {{"my.topic", 4, {{brokers({1, 2})}}}, ErrorCode::kInvalidReplicaAssignment,
+        {{"my.topic", 4, {{brokers({1, 2})}}},
+         ErrorCode::kInvalidReplicaAssignment,
          "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."},
-        {{"my.topic", 3, {{brokers({1})}}}, ErrorCode::kInvalidReplicaAssignment,
+        {{"my.topic", 3, {{brokers({1})}}},
+         ErrorCode::kInvalidReplicaAssignment,
          "The manual partition assignment includes a partition with 1 replica(s), but this is not "
          "consistent with previous partitions, which have 2 replica(s)."},
-        {{"my.topic", 3, {{brokers({1, 8})}}}, ErrorCode::kInvalidReplicaAssignment,
+        {{"my.topic", 3, {{brokers({1, 8})}}},
+         ErrorCode::kInvalidReplicaAssignment,
          "The manual partition assignment includes broker 8, but no such broker is registered."},
     };
     for (const auto& row : kRows) {
@@ -273,8 +291,8 @@ TEST_F(TopicAdmin, DeletionFaultsGetApachesWords) {
                  "This server does not host this topic-partition.");
     expect_error(only({stranger}), ErrorCode::kUnknownTopicId,
                  "This server does not host this topic ID.");
-    expect_error(only({std::string("my.topic"), std::string("my.topic")}), ErrorCode::kInvalidRequest,
-                 "Duplicate topic name.");
+    expect_error(only({std::string("my.topic"), std::string("my.topic")}),
+                 ErrorCode::kInvalidRequest, "Duplicate topic name.");
     expect_error(only({id, id}), ErrorCode::kInvalidRequest, "Duplicate topic id.");
     expect_error(only({std::string("my.topic"), id}), ErrorCode::kInvalidRequest,
                  "The provided topic name maps to an ID that was already supplied.");
@@ -282,7 +300,8 @@ TEST_F(TopicAdmin, DeletionFaultsGetApachesWords) {
 }
 
 TEST_F(TopicAdmin, ConfigsAreCheckedAsAWhole) {
-    config_.topic_config_fault = [](const catalog::ConfigMap& configs) -> std::optional<std::string> {
+    config_.topic_config_fault =
+        [](const catalog::ConfigMap& configs) -> std::optional<std::string> {
         if (configs.contains("a") && configs.contains("b")) return "not both";
         return std::nullopt;
     };

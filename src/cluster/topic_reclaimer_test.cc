@@ -1,17 +1,17 @@
-// Goal: a deleted topic leaves its name in one step and then goes whole, whatever crashes in between; nothing
-// is removed under a session that is over.
-// Method: a topic's tree on a volume in memory, with a crash at each step.
+// Goal: a deleted topic leaves its name in one step and then goes whole, whatever crashes in
+// between; nothing is removed under a session that is over. Method: a topic's tree on a volume in
+// memory, with a crash at each step.
 
 #include "cluster/topic_reclaimer.h"
-
-#include <cstdint>
-#include <string>
-
-#include <gtest/gtest.h>
 
 #include "base/bytes.h"
 #include "catalog/topic_name.h"
 #include "storage/memory_volume.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
 
 namespace kaas::cluster {
 namespace {
@@ -84,9 +84,11 @@ TEST(TopicReclaimer, GoesOnAfterACrashAtAnyStep) {
             volume.crash({.seed = seed});
             ASSERT_TRUE(prepare_reclaiming(volume));
             auto again = set_aside(volume, check, "orders", kId);
-            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": " << again.error().context;
+            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": "
+                               << again.error().context;
             again = reclaim(volume, check, "orders", kId);
-            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": " << again.error().context;
+            ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": "
+                               << again.error().context;
             EXPECT_EQ(left(volume), 1U);
         }
     }

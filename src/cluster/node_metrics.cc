@@ -1,0 +1,61 @@
+#include "cluster/node_metrics.h"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace kaas::cluster {
+namespace {
+
+constexpr std::string_view kAlive = "kaas_broker_count_alive";
+constexpr std::string_view kVersion = "kaas_assignment_version";
+constexpr std::string_view kPartitions = "kaas_partitions";
+
+}  // namespace
+
+NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const ImageHolder& images,
+                         const PartitionTable& table)
+    : is_controller(
+          registry.gauge("kaas_is_controller", "1 while this process is the controller.")),
+      reigns(registry.counter("kaas_controller_failovers_total", "Reigns begun by this process.")),
+      reign_start(registry.histogram("kaas_controller_failover_duration_seconds",
+                                     "From standing for election to the first act.")),
+      pushes(registry.counter("kaas_assignment_pushes_total", "Images taken from a controller.")),
+      stale_pushes(registry.counter("kaas_stale_assignments_rejected_total",
+                                    "Images of controllers that had been succeeded.")),
+      fences(registry.counter("kaas_self_fence_events_total",
+                              "Times that a check showed this process its end.")),
+      registry_(registry) {
+    registry.sampled(kAlive, "Brokers with a session.", {}, [&images] {
+        const auto image = images.get();
+        return static_cast<double>(std::ranges::count_if(
+            image->brokers(), [](const auto& entry) { return entry.second->living(); }));
+    });
+    registry.sampled(kVersion, "Changes that the controller of this epoch has made.", {},
+                     [&images] { return static_cast<double>(images.get()->version().changes); });
+    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "serving"}},
+                     [&table] { return static_cast<double>(table.serving()); });
+    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "opening"}},
+                     [&table] { return static_cast<double>(table.opening()); });
+    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "offline"}},
+                     [&table] { return static_cast<double>(table.offline()); });
+}
+
+NodeMetrics::~NodeMetrics() {
+    registry_.remove(kAlive, {});
+    registry_.remove(kVersion, {});
+    for (const auto* state : {"serving", "opening", "offline"}) {
+        registry_.remove(kPartitions, {{"state", state}});
+    }
+}
+
+void NodeMetrics::set_space(const std::string& volume, const storage::Space& space) {
+    const base::metrics::Labels labels = {{"log_dir", volume}};
+    registry_.gauge("kaas_log_dir_total_bytes", "Size of the volume.", labels)
+        .set(static_cast<std::int64_t>(space.total_bytes));
+    registry_.gauge("kaas_log_dir_usable_bytes", "What is free on the volume.", labels)
+        .set(static_cast<std::int64_t>(space.usable_bytes));
+}
+
+}  // namespace kaas::cluster
