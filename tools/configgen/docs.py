@@ -94,7 +94,8 @@ def _entry(d: Definition) -> str:
 def _section(section: Section, heading: str) -> str:
     """The entries, each run of those that do not count under one line that says why."""
     out = f"{heading} {section.title}\n\n" if heading else ""
-    shown = [d for d in section.definitions if not d.internal]
+    # Our own are told of even where DescribeConfigs hides them.
+    shown = [d for d in section.definitions if not d.internal or d.source == "kaas"]
     runs = []
     for (meaning, reason), run in itertools.groupby(shown, key=lambda d: (d.meaning, d.reason)):
         why = "" if meaning == "served" else f"*{MEANING[meaning]}.* {reason}\n\n"

@@ -108,14 +108,24 @@ ConfigResult<void> read_listeners(BrokerConfig& config, const ConfigInputs& inpu
     return {};
 }
 
-ConfigResult<void> read_directories(BrokerConfig& config, const ConfigTexts& families) {
+/// Nothing chooses between directories yet; what describes them is kept for what will.
+void note_unused_descriptions(const std::vector<LogDir>& dirs, std::vector<std::string>& notes) {
+    for (const auto& dir : dirs) {
+        if (dir.labels.empty() && dir.default_eligible) continue;
+        notes.push_back(fmt::format(
+            "labels and default.eligible of volume {} are without effect (a topic cannot ask for a "
+            "volume in this version)",
+            dir.name));
+    }
+}
+
+ConfigResult<void> read_directories(BrokerConfig& config, const ConfigTexts& families,
+                                    std::vector<std::string>& notes) {
     const BrokerSettings& settings = config.settings;
     const auto& paths = settings.log_dirs ? *settings.log_dirs : settings.log_dir;
     KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, config.ephemeral ? ConfigTexts{} : families));
+    note_unused_descriptions(dirs, notes);
     config.log_dirs = std::move(dirs);
-    bool own_cluster_dir = settings.kaas_cluster_dir && !config.ephemeral;
-    config.cluster_dir =
-        own_cluster_dir ? *settings.kaas_cluster_dir : config.log_dirs.front().path;
     return {};
 }
 
@@ -161,7 +171,7 @@ ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     config.node_id = base::BrokerId(config.settings.node_id);
     config.log = log_options(config.settings);
     KAAS_TRY(read_listeners(config, inputs, merged.notes));
-    KAAS_TRY(read_directories(config, merged.families));
+    KAAS_TRY(read_directories(config, merged.families, merged.notes));
     KAAS_TRY_ASSIGN(overrides,
                     parse_connection_overrides(config.settings.max_connections_per_ip_overrides));
     config.connection_overrides = std::move(overrides);

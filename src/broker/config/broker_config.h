@@ -54,7 +54,6 @@ struct BrokerConfig {
         advertised{};  ///< what clients are told, one for each of `listeners` or fewer;
                        ///< port 0 means the port that the listener of that name gets
     std::vector<LogDir> log_dirs{};  ///< never empty
-    std::string cluster_dir{};       ///< where `__cluster` and `__sessions` of the cluster lie
     ConnectionOverrides connection_overrides{};
     std::optional<HealthAddress> health{};
     base::log::Options log{};

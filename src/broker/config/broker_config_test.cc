@@ -36,7 +36,6 @@ TEST(BrokerConfig, NothingIsNeeded) {
                                                        "127.0.0.1", 9092}));
     EXPECT_EQ(config.advertised, config.listeners);
     EXPECT_THAT(config.log_dirs, ElementsAre(LogDir{.name = "default", .path = "./kaas-data"}));
-    EXPECT_EQ(config.cluster_dir, "./kaas-data");
     EXPECT_EQ(config.health, (HealthAddress{"127.0.0.1", 8080, true}));
     EXPECT_EQ(config.settings.log_flush_interval_messages, 1);
     EXPECT_EQ(config.settings.connections_max_idle_ms, std::chrono::minutes(10));
@@ -207,15 +206,13 @@ TEST(BrokerConfig, FamiliesAreKept) {
 }
 
 TEST(BrokerConfig, EphemeralDataLiesInItsOwnDirectoryAlone) {
-    ConfigInputs inputs = with_file(
-        "log.dirs=/precious\nkaas.cluster.dir=/cluster\nkaas.volume.fast.path=/vols/fast");
+    ConfigInputs inputs = with_file("log.dirs=/precious\nkaas.volume.fast.path=/vols/fast");
     inputs.ephemeral_dir = "/tmp/kaas-x";
     auto loaded = load_config(inputs);
     ASSERT_TRUE(loaded) << loaded.error().context;
     EXPECT_TRUE(loaded->config.ephemeral);
     EXPECT_THAT(loaded->config.log_dirs,
                 ElementsAre(LogDir{.name = "default", .path = "/tmp/kaas-x"}));
-    EXPECT_EQ(loaded->config.cluster_dir, "/tmp/kaas-x");
 }
 
 TEST(BrokerConfig, ConnectionOverridesNameAddresses) {

@@ -148,14 +148,15 @@ TEST(ConfigTables, AreSortedAndKeepTheirOwnRules) {
 }
 
 TEST(ConfigTables, KnowAsManyAsApache) {
-    auto ours = [](const ConfigDefinition& definition) {
-        return definition.name.starts_with("kaas.");
+    auto of_apache = [](const ConfigTable& table) {
+        return std::ranges::count_if(table.all(), [](const ConfigDefinition& definition) {
+            return !definition.name.starts_with("kaas.") && definition.name != "record.validation";
+        });
     };
-    auto all = broker_configs().all();
-    EXPECT_EQ(all.size() - static_cast<std::size_t>(std::ranges::count_if(all, ours)), 379U + 3U);
-    EXPECT_EQ(topic_configs().all().size(), 38U);
-    EXPECT_EQ(group_configs().all().size(), 27U);
-    EXPECT_EQ(client_metrics_configs().all().size(), 3U);
+    EXPECT_EQ(of_apache(broker_configs()), 379 + 3);  // three exist only dynamically
+    EXPECT_EQ(of_apache(topic_configs()), 38);
+    EXPECT_EQ(of_apache(group_configs()), 27);
+    EXPECT_EQ(of_apache(client_metrics_configs()), 3);
 }
 
 TEST(ConfigTables, NearestNameForgivesWhatPeopleMistype) {
