@@ -98,7 +98,7 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     return facts;
 }
 
-constexpr std::size_t kProducerNumbers = 6;
+constexpr std::size_t kProducerNumbers = 7;
 constexpr std::size_t kBatchNumbers = 4;
 
 [[nodiscard]] json::array producer_to_json(const ProducerImage& producer) {
@@ -108,7 +108,8 @@ constexpr std::size_t kBatchNumbers = 4;
                     entry.coordinator_epoch,
                     entry.last_timestamp_ms,
                     entry.transaction_start.value_or(base::Offset{-1}).value(),
-                    entry.changed_at.value()};
+                    entry.changed_at.value(),
+                    entry.seen_ms};
     for (const auto& batch : entry.batches()) {
         row.emplace_back(batch.last_sequence);
         row.emplace_back(batch.last_offset.value());
@@ -135,6 +136,7 @@ constexpr std::size_t kBatchNumbers = 4;
     producer.entry.last_timestamp_ms = row[3];
     if (row[4] >= 0) producer.entry.transaction_start = base::Offset{row[4]};
     producer.entry.changed_at = base::Offset{row[5]};
+    producer.entry.seen_ms = row[6];
     for (auto at = kProducerNumbers; at < row.size(); at += kBatchNumbers) {
         ProducedBatch batch{.last_offset = base::Offset{row[at + 1]}, .timestamp_ms = row[at + 3]};
         fits = fits && narrow(at, batch.last_sequence) && narrow(at + 2, batch.offset_delta) &&

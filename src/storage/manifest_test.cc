@@ -17,6 +17,7 @@ namespace json = boost::json;
     image.entry.epoch = base::ProducerEpoch{2};
     image.entry.coordinator_epoch = 5;
     image.entry.last_timestamp_ms = 77;
+    image.entry.seen_ms = 78;
     image.entry.changed_at = base::Offset{offset};
     image.entry.add({.last_sequence = 8,
                      .offset_delta = 1,
@@ -122,7 +123,7 @@ TEST(ManifestTest, EveryDamagedKeyIsRefusedByName) {
              Row{"log_start", 1.5},
              Row{"producers", 1},
              Row{"producers", json::array{json::array{1, 2}}},
-             Row{"producers", json::array{json::array{1, 70000, 0, 0, 0, 0}}},
+             Row{"producers", json::array{json::array{1, 70000, 0, 0, 0, 0, 0}}},
          }) {
         auto picture = sample().picture();
         picture[row.key] = row.damage;

@@ -126,7 +126,7 @@ Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFaul
     if (batch.header.has_producer_id()) {
         auto placed = batch.header;
         placed.base_offset = next_offset_.value();
-        producers_.record(placed);
+        producers_.record(placed, now_ms);
     }
     next_offset_ = facts.last_offset + 1;
     pending_.push_back(std::move(piece));
@@ -354,8 +354,8 @@ Result<void> PartitionLog::begin_epoch() {
 Result<void> PartitionLog::roll(Roll& roll) {
     if (roll.last_time_entry) active_->times().append(*roll.last_time_entry);
     KAAS_TRY(active_log_->sync());
-    KAAS_TRY(active_->offsets().flush(volume_));
-    KAAS_TRY(active_->times().flush(volume_));
+    KAAS_TRY(active_->offsets().finish(volume_));
+    KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
     auto segment =
         std::make_shared<Segment>(paths_, options_.epoch, written_.end, IndexOrigin::kNew);
@@ -487,8 +487,8 @@ Result<void> PartitionLog::finish() {
         if (const auto last = plan_.time_entry(); last) active_->times().append(*last);
         producers = producers_.images();
     }
-    KAAS_TRY(active_->offsets().flush(volume_));
-    KAAS_TRY(active_->times().flush(volume_));
+    KAAS_TRY(active_->offsets().finish(volume_));
+    KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(write_snapshot(synced_.end, producers));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     base::MutexLock lock(manifest_mutex_);

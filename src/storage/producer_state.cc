@@ -69,7 +69,7 @@ void ProducerEntry::add(const ProducedBatch& batch) {
 
 bool operator==(const ProducerEntry& a, const ProducerEntry& b) {
     return a.epoch == b.epoch && a.coordinator_epoch == b.coordinator_epoch &&
-           a.last_timestamp_ms == b.last_timestamp_ms &&
+           a.last_timestamp_ms == b.last_timestamp_ms && a.seen_ms == b.seen_ms &&
            a.transaction_start == b.transaction_start && a.changed_at == b.changed_at &&
            std::ranges::equal(a.batches(), b.batches());
 }
@@ -107,7 +107,7 @@ Result<std::optional<ProducerState::Duplicate>> ProducerState::classify(
     return std::nullopt;
 }
 
-void ProducerState::record(const wire::BatchHeader& batch) {
+void ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) {
     const base::ProducerId id{batch.producer_id};
     auto& entry = producers_[id];
     entry.set_epoch(base::ProducerEpoch{batch.producer_epoch});
@@ -117,6 +117,7 @@ void ProducerState::record(const wire::BatchHeader& batch) {
                .timestamp_ms = batch.max_timestamp});
     entry.last_timestamp_ms = batch.max_timestamp;
     entry.changed_at = base::Offset{batch.last_offset()};
+    entry.seen_ms = now_ms;
     if (batch.transactional() && !entry.transaction_start) {
         entry.transaction_start = base::Offset{batch.base_offset};
         ongoing_.emplace(*entry.transaction_start, id);
@@ -125,12 +126,13 @@ void ProducerState::record(const wire::BatchHeader& batch) {
 
 std::optional<CompletedTransaction> ProducerState::end_transaction(
     base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
-    base::Offset marker_offset, std::int64_t timestamp_ms, bool abort) {
+    base::Offset marker_offset, std::int64_t timestamp_ms, std::int64_t now_ms, bool abort) {
     auto& entry = producers_[producer];
     entry.set_epoch(epoch);
     entry.coordinator_epoch = coordinator_epoch;
     entry.last_timestamp_ms = timestamp_ms;
     entry.changed_at = marker_offset;
+    entry.seen_ms = now_ms;
     if (!entry.transaction_start) return std::nullopt;
     const CompletedTransaction completed{producer, *entry.transaction_start, marker_offset, abort};
     entry.transaction_start.reset();
@@ -151,7 +153,7 @@ std::optional<base::Offset> ProducerState::first_unstable(base::Offset high_wate
 void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
     std::erase_if(producers_, [&](const auto& known) {
         const auto& entry = known.second;
-        return !entry.transaction_start && now_ms - entry.last_timestamp_ms >= silence_ms;
+        return !entry.transaction_start && now_ms - entry.seen_ms >= silence_ms;
     });
 }
 

@@ -36,7 +36,8 @@ struct ProducerEntry {
 
     base::ProducerEpoch epoch = base::kNoProducerEpoch;
     std::int32_t coordinator_epoch = -1;
-    std::int64_t last_timestamp_ms = -1;
+    std::int64_t last_timestamp_ms = -1;  ///< of the records
+    std::int64_t seen_ms = -1;            ///< our own clock, when it last wrote
     std::optional<base::Offset> transaction_start{};
     base::Offset changed_at{-1};  ///< of the last batch or marker that touched this entry
 
@@ -96,17 +97,19 @@ public:
     [[nodiscard]] Result<std::optional<Duplicate>> classify(const wire::BatchHeader& batch) const;
 
     /// Takes in a data batch that has its offset; also what recovery replays.
-    void record(const wire::BatchHeader& batch);
+    void record(const wire::BatchHeader& batch, std::int64_t now_ms);
     /// Takes in the marker that ends a transaction.
     [[nodiscard]] std::optional<CompletedTransaction> end_transaction(
         base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
-        base::Offset marker_offset, std::int64_t timestamp_ms, bool abort);
+        base::Offset marker_offset, std::int64_t timestamp_ms, std::int64_t now_ms, bool abort);
 
     /// The first offset that a read of committed data may not pass, given that all below
     /// `high_watermark` is durable. Empty when there is none.
     [[nodiscard]] std::optional<base::Offset> first_unstable(base::Offset high_watermark);
 
-    /// Forgets producers without an open transaction that were silent for `silence_ms`.
+    /// Forgets producers without an open transaction that were silent for `silence_ms`. Apache asks
+    /// the records' times; then whoever sends old ones is forgotten at once, and his repetitions
+    /// become duplicates.
     void expire(std::int64_t now_ms, std::int64_t silence_ms);
 
     /// The state to keep, as it is now; and the way back, which replaces everything.

@@ -42,7 +42,7 @@ public:
         const auto header = header_of(batch, end_);
         KAAS_TRY_ASSIGN(repeated, state.classify(header));
         if (repeated) return repeated->base_offset.value();
-        state.record(header);
+        state.record(header, 0);
         return std::exchange(end_, end_ + batch.records);
     }
     ProducerState state;
@@ -181,11 +181,11 @@ TEST(ProducerImageTest, LoadedStateJudgesLikeTheOriginal) {
 
 TEST(ProducerStateTransactions, ReadersStopAtTheFirstOpenOne) {
     ProducerState state;
-    state.record(header_of({.sequence = 0, .producer = 1, .transactional = true}, 10));
-    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 11));
+    state.record(header_of({.sequence = 0, .producer = 1, .transactional = true}, 10), 0);
+    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 11), 0);
     EXPECT_EQ(state.first_unstable(base::Offset{12}), base::Offset{10});
     const auto ended = state.end_transaction(base::ProducerId{1}, base::ProducerEpoch{0}, 3,
-                                             base::Offset{12}, 0, true);
+                                             base::Offset{12}, 0, 0, true);
     ASSERT_TRUE(ended);
     EXPECT_EQ(ended->first_offset, base::Offset{10});
     // The marker counts only once it is durable itself.
@@ -195,16 +195,18 @@ TEST(ProducerStateTransactions, ReadersStopAtTheFirstOpenOne) {
 
 TEST(ProducerStateExpiry, TheSilentAreForgottenButNotInATransaction) {
     ProducerState state;
-    state.record(header_of({.sequence = 0, .producer = 1}, 0));
-    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 1));
-    state.expire(1000 + 100, 100);
+    state.record(header_of({.sequence = 0, .producer = 1}, 0), 0);
+    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 1), 0);
+    state.expire(99, 100);
+    EXPECT_NE(state.find(base::ProducerId{1}), nullptr);
+    state.expire(100, 100);
     EXPECT_EQ(state.find(base::ProducerId{1}), nullptr);
     EXPECT_NE(state.find(base::ProducerId{2}), nullptr);
 }
 
 TEST(ProducerSnapshotTest, IsApachesFormat) {
     ProducerState state;
-    state.record(header_of({.sequence = 3, .records = 2, .epoch = 1, .producer = 258}, 40));
+    state.record(header_of({.sequence = 3, .records = 2, .epoch = 1, .producer = 258}, 40), 0);
     const auto bytes = encode_snapshot(state.images());
     // int16 version, uint32 CRC-32C of the rest, int32 count; id, epoch, last sequence, last
     // offset, offset delta, timestamp, coordinator epoch, start of the transaction.
@@ -230,7 +232,7 @@ TEST(ProducerSnapshotTest, IsApachesFormat) {
 
 TEST(ProducerSnapshotTest, EveryFlippedByteIsNoticed) {
     ProducerState state;
-    state.record(header_of({.sequence = 0}, 0));
+    state.record(header_of({.sequence = 0}, 0), 0);
     const auto good = encode_snapshot(state.images());
     for (std::size_t i = 0; i < good.size(); ++i) {
         auto bad = good;

@@ -164,10 +164,11 @@ private:
     void replay_marker(const wire::BatchView& batch) {
         const auto marker = parse_marker(batch, log_dir_.produce_site());
         if (!marker) return;
-        (void)producers_.end_transaction(
-            base::ProducerId{batch.header.producer_id},
-            base::ProducerEpoch{batch.header.producer_epoch}, marker->coordinator_epoch,
-            base::Offset{batch.header.base_offset}, batch.header.max_timestamp, marker->abort);
+        (void)producers_.end_transaction(base::ProducerId{batch.header.producer_id},
+                                         base::ProducerEpoch{batch.header.producer_epoch},
+                                         marker->coordinator_epoch,
+                                         base::Offset{batch.header.base_offset},
+                                         batch.header.max_timestamp, now_ms_, marker->abort);
     }
 
     /// The first epoch of a partition, or one after epochs that never wrote.
@@ -252,7 +253,7 @@ private:
             if (header.control()) {
                 replay_marker(*batch);
             } else {
-                producers_.record(header);
+                producers_.record(header, now_ms_);
             }
         }
     }

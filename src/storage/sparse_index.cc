@@ -35,6 +35,16 @@ TimeEntry TimeEntry::decode(const std::byte* from) {
 
 template <class Entry>
 Result<void> SparseIndex<Entry>::flush(Volume& volume) {
+    return write_out(volume, false);
+}
+
+template <class Entry>
+Result<void> SparseIndex<Entry>::finish(Volume& volume) {
+    return write_out(volume, true);
+}
+
+template <class Entry>
+Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty) {
     std::vector<std::byte> bytes;
     std::shared_ptr<File> file;
     std::size_t at = 0;
@@ -43,7 +53,7 @@ Result<void> SparseIndex<Entry>::flush(Volume& volume) {
         base::MutexLock lock(mutex_);
         at = in_file_;
         end = entries_.size();
-        if (at == end) return {};
+        if (at == end && (file_ != nullptr || !even_if_empty)) return {};
         bytes.resize((end - at) * Entry::kBytes);
         for (auto i = at; i < end; ++i) entries_[i].encode(bytes.data() + (i - at) * Entry::kBytes);
         file = file_;

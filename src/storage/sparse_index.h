@@ -78,7 +78,9 @@ public:
     /// Writes what the file lacks and makes it durable (not its name). Writer's thread, or one that
     /// stands in for it.
     [[nodiscard]] Result<void> flush(Volume& volume) KAAS_EXCLUDES(mutex_);
-    /// After the last `flush`: readers go to the file from now on.
+    /// The last `flush`; also makes a file without entries, because Apache's tools look for one.
+    [[nodiscard]] Result<void> finish(Volume& volume) KAAS_EXCLUDES(mutex_);
+    /// After `finish`: readers go to the file from now on.
     void drop_memory() KAAS_EXCLUDES(mutex_);
     /// Opens the file of a segment that somebody else, or an earlier life, wrote. An absent file is
     /// an empty index.
@@ -93,6 +95,8 @@ public:
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
+    [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty) KAAS_EXCLUDES(mutex_);
+
     const std::string path_;
     mutable base::Mutex mutex_;
     std::vector<Entry> entries_ KAAS_GUARDED_BY(mutex_);
