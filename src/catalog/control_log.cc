@@ -91,16 +91,18 @@ Result<ControlLog> ControlLog::create(storage::Volume& volume, base::ControllerE
     return ControlLog(volume, std::move(*log));
 }
 
-Result<void> ControlLog::commit(std::span<const Change> changes, const Image& after) {
+Result<void> ControlLog::commit(std::span<const Change> changes) {
     std::vector<boost::json::object> lines;
     lines.reserve(changes.size());
     for (const auto& change : changes) lines.push_back(to_json(change));
     KAAS_TRY(converted(log_.append(lines)));
-    KAAS_TRY(converted(log_.sync()));
-    // The lines are durable either way: a failed roll ends the log, not what was committed before
-    // it.
-    if (log_.wants_roll()) KAAS_TRY(converted(log_.roll(to_picture(after))));
-    return {};
+    return converted(log_.sync());
+}
+
+Result<bool> ControlLog::compact(const Image& image) {
+    if (!log_.wants_roll()) return false;
+    KAAS_TRY(converted(log_.roll(to_picture(image))));
+    return true;
 }
 
 Result<void> ControlLog::settle() {

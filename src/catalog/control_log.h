@@ -27,10 +27,13 @@ public:
     [[nodiscard]] static Result<ControlLog> create(storage::Volume& volume,
                                                    base::ControllerEpoch epoch, const Image& image);
 
-    /// Makes `changes` durable with one fsync; `after` is the image that they lead to. Once the
-    /// changes outweigh the picture, starts a new file with it. Nothing may build on the changes
-    /// before a session check. Errors: kStorage, which ends the log.
-    [[nodiscard]] Result<void> commit(std::span<const Change> changes, const Image& after);
+    /// Makes `changes` durable with one fsync. Nothing may build on them before a session check.
+    /// Errors: kStorage, which ends the log.
+    [[nodiscard]] Result<void> commit(std::span<const Change> changes);
+    /// Starts a new file with a picture once the changes outweigh the last one; `image` holds all
+    /// that was committed. True when it did. Errors: kStorage, which ends the log and undoes no
+    /// commit.
+    [[nodiscard]] Result<bool> compact(const Image& image);
 
     /// Vouches, when idle, that all above is durable: a successor then need not doubt it.
     [[nodiscard]] Result<void> settle();

@@ -37,7 +37,8 @@ protected:
         ImageEditor editor(*image_);
         ASSERT_TRUE(editor.apply(changes.front()));
         image_ = std::move(editor).finish();
-        ASSERT_TRUE(log.commit(changes, *image_));
+        ASSERT_TRUE(log.commit(changes));
+        ASSERT_TRUE(log.compact(*image_));
     }
     std::optional<TakenControl> take_over(int epoch) {
         auto taken = take_over_control(volume_, base::ControllerEpoch(epoch));
@@ -83,8 +84,8 @@ TEST_F(ControlLogTest, FailedCommitEndsTheLog) {
     auto log = create(1);
     volume_.fail_nth(storage::Operation::kSync, 1, {});
     const std::vector<Change> changes = {ConfigsChanged{base::BrokerId(1), {{"a", "1"}}}};
-    EXPECT_FALSE(log.commit(changes, *image_));
-    auto again = log.commit(changes, *image_);
+    EXPECT_FALSE(log.commit(changes));
+    auto again = log.commit(changes);
     ASSERT_FALSE(again);
     EXPECT_EQ(again.error().code, ErrorCode::kStorage);
 }
@@ -95,7 +96,7 @@ TEST_F(ControlLogTest, ReleasedLogIsReadAndTakesNothing) {
     ASSERT_TRUE(log.settle());
     ASSERT_TRUE(log.release());
     const std::vector<Change> changes = {ConfigsChanged{base::BrokerId(1), {{"b", "1"}}}};
-    EXPECT_FALSE(log.commit(changes, *image_));
+    EXPECT_FALSE(log.commit(changes));
     auto taken = take_over(2);
     ASSERT_TRUE(taken);
     EXPECT_EQ(keys_of(*taken), 1U);

@@ -174,9 +174,9 @@ void Controller::released(std::vector<catalog::PartitionEpoch> epochs) {
 }
 
 void Controller::opened(std::vector<catalog::OpenedEpoch> epochs) {
-    report([&](Reports& reports) {
-        reports.opened.insert(reports.opened.end(), epochs.begin(), epochs.end());
-    });
+    // Wakes nobody: it shortens later walks, and the next step is soon enough for that.
+    base::MutexLock lock(mutex_);
+    reports_.opened.insert(reports_.opened.end(), epochs.begin(), epochs.end());
 }
 
 void Controller::reclaimed(base::TopicId topic) {
@@ -221,12 +221,13 @@ base::Clock::Steady Controller::step() {
         for (auto& waiting : later) waiting.answer(Verdict::kLost);
     }
     for (auto& answer : now) answer(good ? Verdict::kDone : Verdict::kLost);
+    if (good && !idle) compact();
     return settle_late(idle);
 }
 
 bool Controller::commit_and_check(const Draft& draft) {
     if (!draft.changes().empty()) {
-        if (auto done = log_.commit(draft.changes(), draft.image()); !done) {
+        if (auto done = log_.commit(draft.changes()); !done) {
             give_up(done.error().context);
             return false;
         }
@@ -328,6 +329,13 @@ void Controller::tidy() {
     if (untidy_) log_.remove_superseded(session_);
     untidy_ = false;
     if (auto settled = log_.settle(); !settled) give_up(settled.error().context);
+}
+
+/// After the answers: a long picture takes its time, and nobody waits for it.
+void Controller::compact() {
+    auto compacted = log_.compact(*image_);
+    if (!compacted) return give_up(compacted.error().context);
+    untidy_ = untidy_ || *compacted;
 }
 
 void Controller::resign() {

@@ -133,6 +133,7 @@ private:
     [[nodiscard]] base::Clock::Steady settle_late(bool idle) KAAS_EXCLUDES(mutex_);
     void give_up(const std::string& why);
     void end() KAAS_EXCLUDES(mutex_);
+    void compact();
     void tidy();
 
     storage::SessionCheck& session_;

@@ -58,11 +58,10 @@ Result<void> write_identity(storage::Volume& volume, const Identity& identity) {
         file = volume.open(kFile, storage::OpenMode::kReadWrite);
     }
     if (!file) return failed(std::move(file).error());
+    // Not synced: what a crash takes away of it, the next start puts back.
     const auto bytes = base::as_bytes(text);
-    auto done = (*file)->write_at(0, {&bytes, 1});
-    if (done) done = (*file)->sync();
-    if (done) done = volume.sync_directory("");
-    if (!done) return failed(std::move(done).error());
+    auto written = (*file)->write_at(0, {&bytes, 1});
+    if (!written) return failed(std::move(written).error());
     return {};
 }
 

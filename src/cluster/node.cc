@@ -8,7 +8,6 @@
 #include "cluster/node_metrics.h"
 #include "cluster/reign.h"
 #include "cluster/session.h"
-#include "cluster/topic_reclaimer.h"
 
 #include <unistd.h>
 
@@ -199,9 +198,6 @@ Result<void> Node::Impl::check_identity() const {
 Result<void> Node::Impl::open_sessions() {
     for (const auto& volume : options_.volumes) {
         KAAS_TRY(prepare_cluster(*volume.volume));
-        if (auto made = prepare_reclaiming(*volume.volume); !made) {
-            return failed(std::move(made).error());
-        }
         KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
         members_.push_back({volume, std::move(session), nullptr});
     }

@@ -2,6 +2,7 @@
 
 #include "catalog/change.h"
 #include "cluster/session.h"
+#include "cluster/topic_reclaimer.h"
 
 #include <algorithm>
 #include <string_view>
@@ -59,6 +60,7 @@ Result<catalog::ImageEditor> successor_of(std::optional<catalog::TakenControl> t
 
 Result<void> prepare_cluster(storage::Volume& volume) {
     KAAS_TRY(make(volume, kSessionsDirectory));
+    KAAS_TRY(make(volume, kDeletedDirectory));
     KAAS_TRY(make(volume, "__cluster"));
     KAAS_TRY(make(volume, kElectionDirectory));
     KAAS_TRY(make(volume, catalog::kControlDirectory));

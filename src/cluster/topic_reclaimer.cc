@@ -29,12 +29,6 @@ Result<void> remove_tree(storage::Volume& volume, const std::string& path) {
 
 }  // namespace
 
-Result<void> prepare_reclaiming(storage::Volume& volume) {
-    auto made = volume.make_directory(std::string(kDeletedDirectory));
-    if (!made && made.error().code != ErrorCode::kExists) return made;
-    return volume.sync_directory("");
-}
-
 Result<void> set_aside(storage::Volume& volume, storage::SessionCheck& session,
                        const std::string& name, const base::TopicId& id) {
     const auto directory = catalog::topic_directory(name, id);

@@ -7,13 +7,11 @@
 
 #include <string>
 
-/// Removal of what a deleted topic leaves on a volume.
+/// Removal of what a deleted topic leaves on a volume, by way of `__deleted` (`prepare_cluster`
+/// makes it).
 namespace kaas::cluster {
 
 inline constexpr std::string_view kDeletedDirectory = "__deleted";
-
-/// Makes `__deleted`. Errors: the volume's.
-[[nodiscard]] storage::Result<void> prepare_reclaiming(storage::Volume& volume);
 
 /// Takes the topic's directory out of the way in one step, so that nobody finds half of it under
 /// its name. Good as well when it was never there, or moved before. Requires: no log of the topic
