@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdio>
+#include <expected>
 #include <string>
 #include <string_view>
 

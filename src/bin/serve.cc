@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <string>

@@ -1,9 +1,12 @@
 #include "broker/fetch_session.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <span>
+#include <string>
 
 namespace kaas::broker {
 

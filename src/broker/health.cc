@@ -3,8 +3,10 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace kaas::broker {
 namespace {

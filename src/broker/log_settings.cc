@@ -1,5 +1,7 @@
 #include "broker/log_settings.h"
 
+#include <chrono>
+
 namespace kaas::broker {
 
 storage::LogConfig to_log_config(const catalog::TopicConfig& topic,

@@ -1,6 +1,7 @@
 #include "broker/producer_ids.h"
 
 #include <deque>
+#include <expected>
 #include <utility>
 #include <vector>
 

@@ -5,8 +5,12 @@
 #include <boost/json/array.hpp>
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace kaas::catalog {
 

@@ -6,7 +6,15 @@
 #include <boost/json/object.hpp>
 
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
 #include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace kaas::catalog {

@@ -3,6 +3,8 @@
 #include "catalog/topic_name.h"
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 namespace kaas::catalog {
 

@@ -2,9 +2,15 @@
 #include "catalog/topic_name.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <expected>
+#include <memory>
 #include <set>
+#include <string>
 #include <unordered_set>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace kaas::catalog {
 namespace {

@@ -11,8 +11,12 @@
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <iterator>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kaas::catalog {

@@ -1,6 +1,9 @@
 #include "catalog/model.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 namespace kaas::catalog {
 

@@ -5,7 +5,9 @@
 #include <boost/json/array.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace kaas::catalog {
 

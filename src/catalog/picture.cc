@@ -4,6 +4,9 @@
 
 #include <boost/json/array.hpp>
 
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace kaas::catalog {

@@ -1,7 +1,11 @@
 #include "cluster/balancer.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace kaas::cluster {
 

@@ -5,8 +5,16 @@
 #include "cluster/topic_admin.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace kaas::cluster {
 namespace {

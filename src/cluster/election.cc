@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace kaas::cluster {
 namespace {

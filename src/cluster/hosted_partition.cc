@@ -3,6 +3,9 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace kaas::cluster {

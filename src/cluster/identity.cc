@@ -4,6 +4,11 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 

@@ -1,6 +1,8 @@
 #include "cluster/image_holder.h"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace kaas::cluster {
 

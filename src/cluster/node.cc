@@ -14,10 +14,20 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace kaas::cluster {
 namespace {

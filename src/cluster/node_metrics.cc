@@ -1,7 +1,9 @@
 #include "cluster/node_metrics.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <utility>
 

@@ -17,6 +17,8 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+#include <expected>
 #include <functional>
 #include <future>
 #include <memory>

@@ -5,6 +5,9 @@
 #include "cluster/topic_reclaimer.h"
 
 #include <algorithm>
+#include <expected>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 

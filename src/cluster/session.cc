@@ -1,5 +1,8 @@
 #include "cluster/session.h"
 
+#include <expected>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace kaas::cluster {

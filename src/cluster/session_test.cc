@@ -9,8 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <future>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace kaas::cluster {

@@ -2,6 +2,7 @@
 
 #include "catalog/topic_name.h"
 
+#include <string>
 #include <utility>
 
 namespace kaas::cluster {

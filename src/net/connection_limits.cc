@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>

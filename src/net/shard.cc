@@ -11,6 +11,8 @@
 #include "net/server_metrics.h"
 
 #include <chrono>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>

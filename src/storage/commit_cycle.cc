@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace kaas::storage {
 

@@ -1,6 +1,7 @@
 #include "storage/leader_epochs.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace kaas::storage {
 

@@ -3,6 +3,12 @@
 #include "base/assert.h"
 #include "base/thread_pool.h"
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
 namespace kaas::storage {
 
 namespace {

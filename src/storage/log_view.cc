@@ -1,6 +1,8 @@
 #include "storage/log_view.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 namespace kaas::storage {
 

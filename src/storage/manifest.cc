@@ -6,9 +6,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <limits>
+#include <span>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {

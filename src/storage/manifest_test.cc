@@ -7,6 +7,9 @@
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 namespace kaas::storage {
 namespace {
 

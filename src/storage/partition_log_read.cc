@@ -4,6 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
 #include <utility>
 
 // What readers call. Nothing here touches the append mutex: readers live on the view.

@@ -1,6 +1,8 @@
 #include "storage/segment_plan.h"
 
+#include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace kaas::storage {
 namespace {

@@ -1,5 +1,12 @@
 #include "storage/sparse_index.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <utility>
+#include <vector>
+
 namespace kaas::storage {
 
 Result<void> read_exactly(File& file, std::uint64_t offset, base::MutableBytes into,

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "wire/api_key.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kaas::wire {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <expected>
 #include <string>
 #include <utility>
 #include <vector>

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <expected>
 #include <iterator>
 #include <map>
 #include <string>

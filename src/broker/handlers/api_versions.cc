@@ -4,6 +4,7 @@
 #include "wire/api.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 namespace kaas::broker {

@@ -1,6 +1,7 @@
 #include "broker/handlers/cluster_view.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 

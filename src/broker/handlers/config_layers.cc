@@ -1,5 +1,8 @@
 #include "broker/handlers/config_layers.h"
 
+#include <expected>
+#include <vector>
+
 namespace kaas::broker {
 
 catalog::BrokerLayers broker_layers(const Services& services) {

@@ -4,6 +4,7 @@
 #include "cluster/admin.h"
 
 #include <chrono>
+#include <expected>
 #include <map>
 #include <string_view>
 #include <utility>

@@ -5,7 +5,9 @@
 #include "cluster/admin.h"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -4,6 +4,10 @@
 #include "cluster/admin.h"
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

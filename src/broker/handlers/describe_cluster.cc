@@ -3,6 +3,7 @@
 #include "broker/handlers/cluster_view.h"
 #include "catalog/image.h"
 
+#include <cstdint>
 #include <string_view>
 
 namespace kaas::broker {

@@ -5,6 +5,8 @@
 #include "catalog/topic_name.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>

@@ -1,5 +1,7 @@
 #include "broker/handlers/find_coordinator.h"
 
+#include <cstdint>
+
 namespace kaas::broker {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "storage/partition_log.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>

@@ -7,6 +7,7 @@
 #include "cluster/admin.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>

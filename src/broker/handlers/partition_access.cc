@@ -1,5 +1,7 @@
 #include "broker/handlers/partition_access.h"
 
+#include <cstdint>
+#include <expected>
 #include <utility>
 
 namespace kaas::broker {

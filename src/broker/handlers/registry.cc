@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 #include <utility>
