@@ -74,6 +74,7 @@ GOOD = [
     ("catch-all", "src/net/a.cc", "try { f(); } catch (const std::exception& e) {}\n"),
     ("machine", "docs/a.md", "data in ${HOME}/work/x and ./root/file and https://example.com/home/x\n"),
     ("text", "docs/a.md", "fine\n"),
+    ("text", "src/wire/corpus/batch/torn", "no end "),
     ("function-length", "src/wire/a.cc", "int f() {\n" + "    g();\n" * 58 + "}\n"),
     ("function-length", "src/wire/a.cc",
      "namespace n {\n" + "int f(int a) { return a; }\nint g();\n" * 50 + "}\n"),
