@@ -1,6 +1,8 @@
 #include "bin/log_dump.h"
 
+#include "bin/cli.h"
 #include "storage/dump.h"
+#include "storage/error.h"
 #include "storage/posix_volume.h"
 
 #include <fmt/format.h>

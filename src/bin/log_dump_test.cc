@@ -4,6 +4,7 @@
 
 #include "bin/log_dump.h"
 
+#include "bin/cli.h"
 #include "bin/local_files.h"
 
 #include <gmock/gmock.h>

@@ -2,12 +2,17 @@
 
 #include "base/bytes.h"
 #include "base/metrics.h"
+#include "base/result.h"
 #include "storage/epoch_reader.h"
+#include "storage/error.h"
 #include "storage/producer_state.h"
 #include "storage/sparse_index.h"
+#include "storage/volume.h"
 #include "wire/compression.h"
+#include "wire/error.h"
 #include "wire/record_batch.h"
 #include "wire/records.h"
+#include "wire/types.h"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -17,7 +22,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "storage/dump.h"
 
 #include "base/bytes.h"
+#include "base/ids.h"
 #include "storage/epoch_log.h"
 #include "storage/memory_volume.h"
 #include "storage/producer_state.h"
@@ -14,7 +15,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
