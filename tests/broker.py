@@ -16,6 +16,7 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -44,9 +45,9 @@ def free_port():
 class Broker:
     """One broker process and its directory. Signals go to the process started here and no other."""
 
-    def __init__(self, directory, settings=None):
+    def __init__(self, directory, settings=None, port=None):
         self.directory = pathlib.Path(directory)
-        self.port = free_port()
+        self.port = port or free_port()
         self.health_port = free_port()
         self.settings = dict(settings or {})
         self.log_path = self.directory / "kaas.log"
@@ -70,7 +71,7 @@ class Broker:
             "kaas.health.listener": f"127.0.0.1:{self.health_port}",
             **self.settings,
         }
-        overrides = [word for key, value in settings.items()
+        overrides = [word for key, value in settings.items() if value is not None
                      for word in ("--override", f"{key}={value}")]
         return [str(binary()), "serve", *overrides]
 
@@ -90,8 +91,11 @@ class Broker:
         return self
 
     def _answers(self):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
+        """ApiVersions 0 is answered: a listener alone is bound before there is anything to serve."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
+            probe.settimeout(1)
+            probe.sendall(struct.pack(">ihhih", 10, 18, 0, 0, -1))
+            return probe.recv(1) != b""
         return False
 
     def kill(self):
@@ -120,9 +124,9 @@ class Broker:
 def kaas_factory():
     """Starts brokers; each one that still lives is stopped, and must stop well, at the end."""
     with contextlib.ExitStack() as cleanup:
-        def start(settings=None, directory=None):
+        def start(settings=None, directory=None, port=None):
             home = directory or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kaas-"))
-            broker = Broker(home, settings)
+            broker = Broker(home, settings, port)
             cleanup.callback(broker.kill)
             broker.start()
             cleanup.callback(broker.stop)

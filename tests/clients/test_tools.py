@@ -1,0 +1,91 @@
+"""Apache's own console tools against kaas, each with the words that show that it did its work."""
+
+import re
+import subprocess
+
+import apache
+import pytest
+from kafka_wire import codec
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def tool(kaas_or_other):
+    def run(name, *arguments, input=None, fails=False):
+        done = subprocess.run(
+            apache.tool_command(name, "--bootstrap-server", kaas_or_other.bootstrap, *arguments),
+            input=input, capture_output=True, text=True, timeout=90)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+    return run
+
+
+def test_topics_are_created_described_grown_and_deleted(tool):
+    tool("kafka-topics", "--create", "--topic", "life", "--partitions", "3",
+         "--config", "retention.ms=86400000")
+    assert "life" in tool("kafka-topics", "--list").split()
+    described = tool("kafka-topics", "--describe", "--topic", "life")
+    assert "PartitionCount: 3" in described and "retention.ms=86400000" in described
+    assert len(re.findall(r"Partition: \d+\s+Leader: 1\s+Replicas: 1\s+Isr: 1", described)) == 3
+    tool("kafka-topics", "--alter", "--topic", "life", "--partitions", "5")
+    assert "PartitionCount: 5" in tool("kafka-topics", "--describe", "--topic", "life")
+    tool("kafka-topics", "--delete", "--topic", "life")
+    assert "life" not in tool("kafka-topics", "--list").split()
+
+
+def test_topics_refuses_what_apache_refuses(tool):
+    tool("kafka-topics", "--create", "--topic", "twice")
+    assert "already exists" in tool("kafka-topics", "--create", "--topic", "twice", fails=True)
+    assert "retention.mss" in tool("kafka-topics", "--create", "--topic", "typo",
+                                   "--config", "retention.mss=1", fails=True)
+
+
+def test_configs_are_described(tool):
+    tool("kafka-topics", "--create", "--topic", "conf", "--config", "cleanup.policy=compact")
+    topic = tool("kafka-configs", "--describe", "--entity-type", "topics", "--entity-name", "conf")
+    assert "cleanup.policy=compact" in topic and "DYNAMIC_TOPIC_CONFIG" in topic
+    everything = tool("kafka-configs", "--describe", "--entity-type", "topics", "--entity-name", "conf",
+                      "--all")
+    assert "segment.bytes=1073741824" in everything
+    broker = tool("kafka-configs", "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")
+    assert re.search(r"log\.flush\.interval\.messages=1 ", broker)
+
+
+def test_broker_api_versions_lists_each_served_api(tool):
+    shown = tool("kafka-broker-api-versions")
+    for api in codec.protocol().apis:
+        if api.since:
+            row = re.search(rf"\b{api.name}\({api.key}\): (\d+) to (\d+) \[usable: \d+\]", shown)
+            assert row, f"{api.name} is not usable:\n{shown}"
+            assert int(row[2]) == api.request.stable.high
+
+
+def test_cluster_id_is_told(tool):
+    assert re.search(r"Cluster ID: [\w-]{22}", tool("kafka-cluster", "cluster-id"))
+
+
+def test_producer_perf_test_then_offsets(tool):
+    tool("kafka-topics", "--create", "--topic", "perf", "--partitions", "2")
+    out = tool("kafka-producer-perf-test", "--topic", "perf", "--num-records", "20000", "--record-size",
+               "100", "--throughput", "-1", "--producer-props", "acks=all", "compression.type=lz4")
+    assert "20000 records sent" in out
+    latest = tool("kafka-get-offsets", "--topic", "perf")
+    assert sum(int(line.split(":")[2]) for line in latest.splitlines() if line.startswith("perf:")) == 20000
+    earliest = tool("kafka-get-offsets", "--topic", "perf", "--time", "earliest")
+    assert [line.split(":")[2] for line in earliest.splitlines() if line.startswith("perf:")] == ["0", "0"]
+
+
+def test_a_consumer_reads_from_an_offset_and_from_the_end(tool):
+    tool("kafka-topics", "--create", "--topic", "read")
+    tool("kafka-console-producer", "--topic", "read", input="a\nb\nc\nd\n")
+    assert tool("kafka-console-consumer", "--topic", "read", "--partition", "0", "--offset", "2",
+                "--max-messages", "2", "--timeout-ms", "30000").split()[:2] == ["c", "d"]
+
+
+def test_offsets_by_time(tool):
+    tool("kafka-topics", "--create", "--topic", "times")
+    tool("kafka-console-producer", "--topic", "times", input="a\nb\n")
+    assert "times:0:0" in tool("kafka-get-offsets", "--topic", "times", "--time", "1")
+    newest = tool("kafka-get-offsets", "--topic", "times", "--time", "max-timestamp")
+    assert re.search(r"times:0:[01]\b", newest)
