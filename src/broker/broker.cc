@@ -156,6 +156,8 @@ private:
             return log_config(config_, own);
         };
         options.io_pool = &io_pool_;
+        options.metrics = &metrics_;
+        options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
         options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
         auto node = cluster::Node::start(std::move(options));
         if (!node) return base::fail(StartFault::kCluster, node.error().context);

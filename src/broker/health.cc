@@ -15,12 +15,18 @@ bool is_ready(cluster::Node& node) {
     return node.partitions().opening() == 0 && node.partitions().offline() == 0;
 }
 
+const char* status_of(cluster::Node& node, bool wedged) {
+    if (wedged) return "wedged";
+    if (node.storage_stalled()) return "stalled";
+    return is_ready(node) ? "ok" : "degraded";
+}
+
 std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config) {
     auto image = node.images().get();
     auto& partitions = node.partitions();
     auto stale = ticks.stale();
     boost::json::object out;
-    out["status"] = !stale.empty() ? "wedged" : is_ready(node) ? "ok" : "degraded";
+    out["status"] = status_of(node, !stale.empty());
     out["broker_id"] = node.id().value();
     out["cluster_id"] = node.cluster_id();
     boost::json::array listeners;
@@ -33,6 +39,7 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
     out["partitions_assigned"] = partitions.serving() + partitions.opening() + partitions.offline();
     out["partitions_recovering"] = partitions.opening();
     out["partitions_offline"] = partitions.offline();
+    out["storage_stalled"] = node.storage_stalled();
     boost::json::array wedged;
     for (const auto& thread : stale) wedged.emplace_back(thread);
     out["wedged_threads"] = std::move(wedged);
