@@ -114,17 +114,21 @@ void Connection::on_ready(std::uint32_t events) {
 void Connection::touch() {
     if (touched_ || closed_) return;
     touched_ = true;
-    reactor_.at_turn_end(shared_from_this());
+    reactor_.work_soon(shared_from_this());
 }
 
-void Connection::on_turn_end() {
+void Connection::on_work() {
     touched_ = false;
-    sent_this_turn_ = 0;
     if (closed_) return;
     // Requests that nobody can hear the answer of are still carried out (acks=0 and a quick close),
     // but one that is under way is not waited for.
     if (broken_ && owes_answer()) return close(CloseReason::kBroken);
     serve();
+}
+
+void Connection::on_turn_end() {
+    if (closed_) return;
+    sent_this_turn_ = 0;
     bool held_up = !may_start();
     flush();
     // Sending may have made room for a request that is here already.

@@ -26,11 +26,10 @@ struct Listener;
 
 /// One client's connection, on one reactor for life.
 ///
-/// Events only note what the socket can do; all work is done in `on_turn_end`: hand over the
-/// requests that may start, then send what is ready. Reading stops while a request runs, while 64
-/// answers are open, while more than `kUnsentMax` bytes wait for a slow reader, and while there is
-/// no request memory. Thread: the reactor's, except what the I/O pool does while the socket is lent
-/// to it.
+/// Events only note what the socket can do. `on_work` hands over the requests that may start,
+/// `on_turn_end` sends what is ready. Reading stops while a request runs, while 64 answers are
+/// open, while more than `kUnsentMax` bytes wait for a slow reader, and while there is no request
+/// memory. Thread: the reactor's, except what the I/O pool does while the socket is lent to it.
 class Connection final : public Pollable, public std::enable_shared_from_this<Connection> {
 public:
     Connection(Shard& shard, const Listener& listener, base::UniqueFd socket, Peer peer);
@@ -38,8 +37,9 @@ public:
     /// Begins to watch the socket.
     [[nodiscard]] Result<void> begin();
     void on_ready(std::uint32_t events) override;
+    void on_work() override;
     void on_turn_end() override;
-    /// Asks for `on_turn_end`.
+    /// Asks for both.
     void touch();
     /// Closes as soon as nothing is open, and starts no further request.
     void drain();

@@ -100,15 +100,14 @@ void spawn(base::Executor& executor, base::TaskScope& scope, std::string what, T
                    SpawnedTask(scope, std::move(token), std::move(what), std::move(cancel)));
 }
 
-/// Runs `work` on `pool` and comes back to the caller's executor with its result, or what it threw.
-/// The work is not cancelled: a durable step finishes even if the waiter has gone.
+/// `on`, with a pointer: a coroutine's parameters are no references.
 template <class Work>
-[[nodiscard]] asio::awaitable<std::invoke_result_t<Work&>> on(base::Executor& pool, Work work) {
+asio::awaitable<std::invoke_result_t<Work&>> run_elsewhere(base::Executor* pool, Work work) {
     using Value = std::invoke_result_t<Work&>;
     // Asio wants a value even when there is an exception.
     using Box = std::conditional_t<std::is_void_v<Value>, std::monostate, std::optional<Value>>;
-    auto start = [&pool](auto handler, Work task) {
-        pool.post([handler = std::move(handler), task = std::move(task)]() mutable {
+    auto start = [pool](auto handler, Work task) {
+        pool->post([handler = std::move(handler), task = std::move(task)]() mutable {
             std::exception_ptr error;
             Box box;
             try {
@@ -130,6 +129,13 @@ template <class Work>
         co_await asio::async_initiate<const asio::use_awaitable_t<>, void(std::exception_ptr, Box)>(
             start, asio::use_awaitable, std::move(work));
     if constexpr (!std::is_void_v<Value>) co_return std::move(*box);
+}
+
+/// Runs `work` on `pool` and comes back to the caller's executor with its result, or what it threw.
+/// The work is not cancelled: a durable step finishes even if the waiter has gone.
+template <class Work>
+[[nodiscard]] asio::awaitable<std::invoke_result_t<Work&>> on(base::Executor& pool, Work work) {
+    return run_elsewhere(&pool, std::move(work));
 }
 
 /// Something that one coroutine waits for, at most so long: a parked fetch, for its partitions to

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 class CoroutineTest : public testing::Test {
 protected:
-    ~CoroutineTest() override {
+    void TearDown() override {
         scope_.stop();
         scope_.join();
     }

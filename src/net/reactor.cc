@@ -115,7 +115,7 @@ void Reactor::run() {
             run_touched();
             if (local_.empty() && touched_.empty()) break;
         }
-        retired_.clear();
+        end_turn();
     }
     touched_.clear();
     retired_.clear();
@@ -179,9 +179,19 @@ void Reactor::run_due_timers() {
 }
 
 void Reactor::run_touched() {
-    touched_running_.swap(touched_);
-    for (auto& target : touched_running_) guarded([&] { target->on_turn_end(); });
-    touched_running_.clear();
+    working_.swap(touched_);
+    for (auto& target : working_) {
+        guarded([&] { target->on_work(); });
+        worked_.push_back(std::move(target));
+    }
+    working_.clear();
+}
+
+void Reactor::end_turn() {
+    // Twice in the list is harmless: the second time there is nothing to send.
+    for (auto& target : worked_) guarded([&] { target->on_turn_end(); });
+    worked_.clear();
+    retired_.clear();
 }
 
 void Reactor::tick() {

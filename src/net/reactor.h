@@ -22,9 +22,11 @@ namespace kaas::net {
 class Pollable {
 public:
     virtual ~Pollable() = default;
-    /// `events` are epoll's. Notes what is possible now and asks for `Reactor::at_turn_end`.
+    /// `events` are epoll's. Notes what is possible now and asks for `Reactor::work_soon`.
     virtual void on_ready(std::uint32_t events) = 0;
-    /// The work itself; once a turn at most.
+    /// Reads and computes.
+    virtual void on_work() {}
+    /// Sends what the turn has brought together.
     virtual void on_turn_end() {}
 };
 
@@ -57,15 +59,16 @@ public:
     /// `target` must be unwatched before `fd` closes, and `retire`d (not just deleted) after.
     [[nodiscard]] Result<void> watch(int fd, std::uint32_t events, Pollable& target);
     void unwatch(int fd);
-    /// Calls `target->on_turn_end()` when this turn's events and posted work are done.
-    void at_turn_end(std::shared_ptr<Pollable> target) { touched_.push_back(std::move(target)); }
+    /// Calls `target->on_work()` in this turn's next round, or in the next turn, and
+    /// `target->on_turn_end()` after the last round.
+    void work_soon(std::shared_ptr<Pollable> target) { touched_.push_back(std::move(target)); }
     /// Keeps `object` alive to the end of the turn: events already fetched may still name it.
     void retire(std::shared_ptr<Pollable> object) { retired_.push_back(std::move(object)); }
     [[nodiscard]] TimerQueue& timers() { return timers_; }
 
 private:
-    /// How often posted work and touched connections are looked at before the next epoll_wait, so
-    /// that a coroutine's first step does not cost a system call.
+    /// Rounds before the next epoll_wait, so that the steps of a coroutine cost no system calls,
+    /// and the answers that they bring leave together.
     static constexpr int kRoundsPerTurn = 8;
 
     void run();
@@ -74,6 +77,7 @@ private:
     void run_posted() KAAS_EXCLUDES(mutex_);
     void run_due_timers();
     void run_touched();
+    void end_turn();
     void tick();
     template <class Call>
     void guarded(Call&& call);
@@ -85,7 +89,8 @@ private:
     TimerQueue timers_;
     TimerQueue::Entry tick_timer_;
     std::vector<std::shared_ptr<Pollable>> touched_;
-    std::vector<std::shared_ptr<Pollable>> touched_running_;
+    std::vector<std::shared_ptr<Pollable>> working_;  ///< kept for its capacity
+    std::vector<std::shared_ptr<Pollable>> worked_;
     std::vector<std::shared_ptr<Pollable>> retired_;
     std::vector<Work> local_;    ///< posted by the reactor's own thread
     std::vector<Work> running_;  ///< kept for its capacity

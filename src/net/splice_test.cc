@@ -72,7 +72,7 @@ private:
 
 class SpliceTest : public testing::Test {
 protected:
-    SpliceTest() {
+    void SetUp() override {
         std::string pattern = (std::filesystem::temp_directory_path() / "kaas-net-XXXXXX").string();
         directory_ = ::mkdtemp(pattern.data());
         auto volume = storage::PosixVolume::open(directory_);
@@ -85,7 +85,7 @@ protected:
         port_ = *port;
         server_->start();
     }
-    ~SpliceTest() override {
+    void TearDown() override {
         server_.reset();
         std::filesystem::remove_all(directory_);
     }
@@ -103,7 +103,8 @@ protected:
         std::uint32_t length;
     };
     /// From now on "splice" is answered with text and these regions in turn, and text at the end.
-    void answer_with(std::shared_ptr<storage::File> file, std::vector<Region> regions) {
+    void answer_with(const std::shared_ptr<storage::File>& file,
+                     const std::vector<Region>& regions) {
         expected_.clear();
         handler_.on("splice", [file, regions](std::unique_ptr<Exchange> exchange) {
             exchange->respond(response(file, regions));
