@@ -1,6 +1,7 @@
 #include "net/acceptor.h"
 
 #include "base/log.h"
+#include "base/result.h"
 #include "base/unique_fd.h"
 #include "net/error.h"
 #include "net/exchange.h"
@@ -8,11 +9,13 @@
 #include "net/server.h"
 
 #include <arpa/inet.h>
+#include <asm-generic/socket.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>

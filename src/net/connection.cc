@@ -5,8 +5,10 @@
 #include "base/bytes.h"
 #include "base/executor.h"
 #include "base/log.h"
+#include "base/result.h"
 #include "base/unique_fd.h"
 #include "net/acceptor.h"
+#include "net/error.h"
 #include "net/exchange.h"
 #include "net/frame_reader.h"
 #include "net/reactor.h"
@@ -17,7 +19,6 @@
 #include "net/stream.h"
 #include "storage/partition_log.h"
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

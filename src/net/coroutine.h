@@ -120,8 +120,9 @@ asio::awaitable<std::invoke_result_t<Work&>> run_elsewhere(base::Executor* pool,
                 error = std::current_exception();
             }
             auto home = asio::get_associated_executor(handler);
-            asio::post(home, [handler = std::move(handler), error, box = std::move(box)]() mutable {
-                std::move(handler)(error, std::move(box));
+            asio::post(home, [handler = std::move(handler), error = std::move(error),
+                              box = std::move(box)]() mutable {
+                std::move(handler)(std::move(error), std::move(box));
             });
         });
     };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <utility>
+#include <vector>
 
 namespace kaas::net {
 

@@ -4,15 +4,16 @@
 #include "base/bytes.h"
 #include "net/exchange.h"
 #include "storage/partition_log.h"
+#include "wire/writer.h"
 
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace kaas::net {
 

@@ -5,6 +5,7 @@
 #include "base/executor.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "base/result.h"
 #include "base/unique_fd.h"
 #include "net/acceptor.h"
 #include "net/error.h"
@@ -13,7 +14,9 @@
 #include "net/reactor.h"
 #include "net/shard.h"
 
+#include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>

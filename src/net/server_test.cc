@@ -5,12 +5,14 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/thread_pool.h"
+#include "net/error.h"
 #include "net/exchange.h"
 #include "net/reactor.h"
 #include "net/test_client.h"
 
 #include <gtest/gtest.h>
 
+#include <asm-generic/socket.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/result.h"
 #include "base/thread_pool.h"
 #include "telemetry/error.h"
 #include "telemetry/prometheus.h"
