@@ -189,7 +189,8 @@ Result<wire::BatchView> check_stored(base::ByteView bytes) {
     if (const auto checked = wire::check_crc(*batch); !checked)
         return corrupt(checked.error().context);
     if (batch->header.base_offset < 0 || batch->header.last_offset_delta < 0 ||
-        batch->header.last_offset() < batch->header.base_offset) {
+        batch->header.last_offset() < batch->header.base_offset ||
+        batch->header.last_offset() == std::numeric_limits<std::int64_t>::max()) {
         return corrupt(fmt::format("offsets {} and {} more", batch->header.base_offset,
                                    batch->header.last_offset_delta));
     }

@@ -34,7 +34,8 @@ namespace json = boost::json;
     return n;
 }
 
-constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+/// Far beyond any log, and far from where sums overflow.
+constexpr auto kMost = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::int64_t kMostEpoch = std::numeric_limits<std::int32_t>::max();
 
 [[nodiscard]] Result<const json::object*> object_at(const json::object& object,

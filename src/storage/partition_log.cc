@@ -98,7 +98,7 @@ Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFaul
     const auto limits = config();
     KAAS_TRY_ASSIGN(
         batch, check_produced(request.records, *limits, now_ms, log_dir.produce_site(), faults));
-    Appended appended{.log_start = view().log_start};
+    Appended appended{.log_start = log_start()};
     if (limits->timestamp_type == wire::TimestampType::kLogAppendTime)
         appended.log_append_time_ms = now_ms;
 
@@ -173,8 +173,8 @@ CommitMember::Pace PartitionLog::take() {
     cycle_error_.reset();
     checkpoint_.reset();
     if (ended_) return Pace::kQuick;
-    pieces_ = std::exchange(pending_, {});
-    cycle_tickets_ = std::exchange(pending_tickets_, {});
+    pieces_.swap(pending_);  // both keep their memory for the next cycle
+    cycle_tickets_.swap(pending_tickets_);
     awaits_write_ = std::ranges::any_of(cycle_tickets_,
                                         [](const Ticket& t) { return t.acks == Acks::kLeader; });
     if (checkpoint_wanted_ && !checkpoint_running_) {
@@ -278,8 +278,8 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
             std::uint64_t bytes = 0;
             for (const auto& piece : pieces_) bytes += piece.bytes.size();
             if (bytes > 0) publish(wakeups);
-            for (auto& ticket : std::exchange(cycle_tickets_, {}))
-                answer(std::move(ticket), check, wakeups);
+            for (auto& ticket : cycle_tickets_) answer(std::move(ticket), check, wakeups);
+            cycle_tickets_.clear();
             checkpoint = consider_checkpoint(bytes);
         }
         pieces_.clear();
@@ -329,9 +329,6 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
         }
     }
     idle_.notify_all();
-    if (why.code == ErrorCode::kClosed || !options_.on_failure) return;
-    wakeups.add(options_.control,
-                [self = shared_from_this(), why] { self->options_.on_failure(why); });
 }
 
 // ---- files of this epoch

@@ -88,10 +88,11 @@ struct ReadResult {
     std::vector<AbortedTransaction> aborted{};
 };
 
-/// Wakes a parked fetch. Fires once: when more than `beyond` is durable, or the log ends.
+/// Wakes a parked fetch. Fires once: when enough is durable, at once if anything came since the
+/// fetch looked, or when the log ends.
 struct Watch {
     base::Offset beyond{0};       ///< the high watermark that the fetch saw
-    std::uint64_t min_bytes = 1;  ///< so many durable bytes must have come since
+    std::uint64_t min_bytes = 1;  ///< how many more durable bytes are enough
     base::Executor* home = nullptr;
     base::Executor::Work wake;
 };
@@ -105,10 +106,6 @@ struct PartitionLogOptions {
     /// empty when this is the first.
     std::vector<EpochCandidate> earlier;
     LogConfig config;
-    /// Called once, on `control`, when the log fails by itself (an error of the volume, a fence):
-    /// it takes nothing any more and comes back under a new epoch. Optional.
-    std::function<void(const Error&)> on_failure{};
-    base::Executor* control = nullptr;
 };
 
 /// The log of one partition under one leader epoch (DESIGN 7). A move, a failure, a new epoch: a
@@ -272,6 +269,7 @@ private:
     /// So that whoever goes on reading where this slice ends finds the place at once.
     void remember_next(const SegmentSpan& span, File& file, std::uint64_t position,
                        Patience patience) KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] base::Offset log_start() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<LogView> open_view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Patience allowed(Patience patience) const;
 

@@ -50,6 +50,11 @@ Patience PartitionLog::allowed(Patience patience) const {
     return patience == Patience::kNever && !volume_.is_local() ? Patience::kMemoryOnly : patience;
 }
 
+base::Offset PartitionLog::log_start() const {
+    base::MutexLock lock(view_mutex_);
+    return view_.log_start;
+}
+
 Result<LogView> PartitionLog::open_view() const {
     base::MutexLock lock(view_mutex_);
     if (failure_) return std::unexpected(*failure_);
@@ -127,7 +132,7 @@ WatchId PartitionLog::watch(Watch watch) {
     {
         base::MutexLock lock(view_mutex_);
         id = next_watch_++;
-        if (failure_ || (view_.high_watermark > watch.beyond && watch.min_bytes <= 1)) {
+        if (failure_ || view_.high_watermark > watch.beyond) {
             ready = watch.home;
             wake = std::move(watch.wake);
         } else {

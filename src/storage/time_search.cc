@@ -19,12 +19,14 @@ using Found = std::optional<OffsetAndTimestamp>;
                                            const BatchPlace& place, const wire::BatchHeader& header,
                                            std::int64_t timestamp_ms, base::Offset from,
                                            wire::DecodeSite& site) {
-    std::vector<std::byte> bytes(place.bytes);
-    KAAS_TRY(read_exactly(file, place.position, bytes, Patience::kMayBlock));
     const auto corrupt = [&](const wire::Error& error) {
         return fail(ErrorCode::kCorrupt,
                     fmt::format("{} at {}: {}", path, place.position, error.context));
     };
+    KAAS_TRY_ASSIGN(size, file.size());
+    if (place.end() > size) return corrupt({wire::CodecError::kTruncated, "the file ends early"});
+    std::vector<std::byte> bytes(place.bytes);
+    KAAS_TRY(read_exactly(file, place.position, bytes, Patience::kMayBlock));
     auto reader = wire::RecordReader::open({.header = header, .bytes = bytes}, site);
     if (!reader) return corrupt(reader.error());
     wire::Record record;
