@@ -39,7 +39,7 @@ std::uint64_t number_in(std::string_view text) {
     return error == std::errc() && end != text.data() ? value : kUnlimited;
 }
 
-/// What stands after `key` on a line of `text`.
+/// What stands after `key` at the start of a line of `text`, as a view of it.
 std::optional<std::string_view> value_of(std::string_view text, std::string_view key) {
     std::size_t at = text.starts_with(key) ? 0 : text.find(std::string("\n").append(key));
     if (at == std::string_view::npos) return std::nullopt;
@@ -62,7 +62,8 @@ std::uint64_t least_up_the_tree(const std::string& root, std::string group,
 
 std::uint64_t memory_limit_bytes(const std::string& proc, const std::string& cgroup) {
     std::uint64_t least = kUnlimited;
-    if (auto total = value_of(read_text(proc + "/meminfo"), "MemTotal:")) {
+    std::string machine = read_text(proc + "/meminfo");
+    if (auto total = value_of(machine, "MemTotal:")) {
         std::uint64_t kib = number_in(*total);
         if (kib <= kUnlimited / 1024) least = kib * 1024;
     }
