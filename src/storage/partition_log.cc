@@ -12,7 +12,6 @@
 #include <expected>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,7 +43,7 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       paths_{options_.directory},
       volume_(options_.log_dir->volume()),
       next_offset_(opened.end),
-      plan_(std::move(opened.plan)),
+      plan_(opened.plan),
       producers_(std::move(opened.producers)),
       begun_(opened.epoch_log.has_value()),
       active_(std::move(opened.active)),
@@ -442,8 +441,12 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
                                              std::vector<ProducerImage> producers) {
+    const bool had_file = segment.offsets().has_file();
     KAAS_TRY(segment.offsets().flush(volume_));
     KAAS_TRY(segment.times().flush(volume_));
+    if (segment.offsets().has_file() != had_file) {
+        KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+    }
     base::MutexLock lock(manifest_mutex_);
     if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
     KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));

@@ -75,6 +75,11 @@ public:
         return entries_.size();
     }
 
+    [[nodiscard]] bool has_file() const KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        return file_ != nullptr;
+    }
+
     /// Writes what the file lacks and makes it durable (not its name). Writer's thread, or one that
     /// stands in for it.
     [[nodiscard]] Result<void> flush(Volume& volume) KAAS_EXCLUDES(mutex_);
