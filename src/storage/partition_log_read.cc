@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 // What readers call. Nothing here touches the append mutex: readers live on the view.
 
