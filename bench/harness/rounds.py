@@ -70,4 +70,4 @@ def measure(row, servers, count, seconds, deadline, say):
 def medians(row, rounds):
     keys = [metric.key for metric in row.metrics] + ["other_cpu_s", "seconds"]
     return {name: {key: statistics.median(one[name][key] for one in rounds) for key in keys}
-            for name in rounds[0]}
+            for name in row.servers if name in rounds[0]}
