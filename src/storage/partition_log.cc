@@ -27,15 +27,6 @@ namespace {
             .max_timestamp_ms = batch.header.max_timestamp};
 }
 
-/// Spreads the rolls of partitions that began together (Apache `LogConfig.randomSegmentJitter`).
-[[nodiscard]] std::int64_t jitter(const LogConfig& config, const std::string& directory,
-                                  base::Offset base) {
-    const auto most = std::min(config.segment_jitter_ms, config.segment_ms);
-    if (most <= 0) return 0;
-    const auto mixed = std::hash<std::string>{}(directory) + static_cast<std::size_t>(base.value());
-    return static_cast<std::int64_t>(mixed % static_cast<std::size_t>(most));
-}
-
 }  // namespace
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
@@ -74,8 +65,7 @@ Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions opt
     return log;
 }
 
-// ---- appending
-// --------------------------------------------------------------------------------------
+// ---- appending --------------------------------------------------------------------------------
 
 Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const {
     const auto own = options_.epoch.value();
@@ -147,7 +137,7 @@ std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
                                                             const LogConfig& config) {
     auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
     plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
-                        jitter(config, options_.directory, next_offset_));
+                        roll_jitter_ms(config, options_.directory, next_offset_));
     return roll;
 }
 
@@ -162,8 +152,7 @@ void PartitionLog::ask_for_cycle() {
     options_.log_dir->enqueue(shared_from_this());
 }
 
-// ---- the commit cycle
-// -------------------------------------------------------------------------------
+// ---- the commit cycle -------------------------------------------------------------------------
 
 CommitMember::Pace PartitionLog::take() {
     base::MutexLock lock(mutex_);
@@ -330,8 +319,7 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
     idle_.notify_all();
 }
 
-// ---- files of this epoch
-// ----------------------------------------------------------------------------
+// ---- files of this epoch ----------------------------------------------------------------------
 
 Result<void> PartitionLog::begin_epoch() {
     base::MutexLock lock(manifest_mutex_);
@@ -359,6 +347,7 @@ Result<void> PartitionLog::begin_epoch() {
 Result<void> PartitionLog::roll(Roll& roll) {
     if (roll.last_time_entry) active_->times().append(*roll.last_time_entry);
     KAAS_TRY(active_log_->sync());
+    base::MutexLock lock(manifest_mutex_);
     KAAS_TRY(active_->offsets().finish(volume_));
     KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
@@ -367,13 +356,10 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
-    {
-        base::MutexLock lock(manifest_mutex_);
-        KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
-        KAAS_TRY(epoch_log_->sync());
-        manifest_.roll(written_);
-        manifest_.producers = std::move(roll.producers);
-    }
+    KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
+    KAAS_TRY(epoch_log_->sync());
+    manifest_.roll(written_);
+    manifest_.producers = std::move(roll.producers);
     active_->offsets().drop_memory();
     active_->times().drop_memory();
     newly_sealed_.push_back({std::move(active_), written_});
@@ -397,8 +383,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
     return (*file)->sync();
 }
 
-// ---- checkpoints
-// ------------------------------------------------------------------------------------
+// ---- checkpoints ------------------------------------------------------------------------------
 
 void PartitionLog::checkpoint_due() {
     base::MutexLock lock(mutex_);
@@ -441,14 +426,14 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
                                              std::vector<ProducerImage> producers) {
+    base::MutexLock lock(manifest_mutex_);
+    if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
     const bool had_file = segment.offsets().has_file();
     KAAS_TRY(segment.offsets().flush(volume_));
     KAAS_TRY(segment.times().flush(volume_));
     if (segment.offsets().has_file() != had_file) {
         KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     }
-    base::MutexLock lock(manifest_mutex_);
-    if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
     KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));
     manifest_.active = facts;
     manifest_.producers = std::move(producers);
@@ -457,8 +442,7 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
     return epoch_log_->remove_superseded(options_.log_dir->session());
 }
 
-// ---- the end
-// ----------------------------------------------------------------------------------------
+// ---- the end ----------------------------------------------------------------------------------
 
 Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
     Wakeups wakeups;

@@ -122,8 +122,7 @@ void PartitionLog::remember_next(const SegmentSpan& span, File& file, std::uint6
     places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.base, position);
 }
 
-// ---- waiting
-// ----------------------------------------------------------------------------------------
+// ---- waiting ----------------------------------------------------------------------------------
 
 WatchId PartitionLog::watch(Watch watch) {
     base::Executor* ready = nullptr;
@@ -158,8 +157,7 @@ void PartitionLog::wake_watchers(Wakeups& wakeups) {
     });
 }
 
-// ---- positions
-// --------------------------------------------------------------------------------------
+// ---- positions --------------------------------------------------------------------------------
 
 OffsetAndTimestamp PartitionLog::earliest() const {
     base::MutexLock lock(view_mutex_);

@@ -364,6 +364,44 @@ TEST_F(PartitionLogTest, WhatWasOnlyReadIsNotServedBeforeItStandsInADurablePictu
     EXPECT_EQ(*read_values(*open(3)), seen);
 }
 
+TEST_F(PartitionLogTest, ACheckpointThatComesBehindARollDoesNothing) {
+    class Later final : public base::Executor {
+    public:
+        void post(Work work) override { works.push_back(std::move(work)); }
+        std::vector<Work> works;
+    };
+    Later pool;
+    LogDir log_dir({.volume = &volume_,
+                    .session = &broker_->session,
+                    .io_pool = &pool,
+                    .clock = &clock_,
+                    .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}},
+                    .checkpoint_bytes = 1});
+    LogConfig config;
+    config.segment_bytes = 300;
+    config.index_interval_bytes = 0;
+    auto log = *PartitionLog::open({.log_dir = &log_dir,
+                                    .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                    .epoch = base::LeaderEpoch{0},
+                                    .earlier = {},
+                                    .config = config});
+    for (int i = 0; i < 12; ++i) {
+        Answer answer;
+        ASSERT_TRUE(append(*log, {.value_bytes = 50}, answer));
+        while (log_dir.run_cycle()) {
+        }
+        ASSERT_TRUE(answer.good());
+    }
+    ASSERT_GT(log->view().sealed->size(), 2);
+    while (!pool.works.empty()) {
+        for (auto& work : std::exchange(pool.works, {})) work();
+        while (log_dir.run_cycle()) {
+        }
+    }
+    EXPECT_FALSE(log->failure());
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+}
+
 TEST_F(PartitionLogTest, AnIdleLogHasNoMoreCycles) {
     auto log = open(0);
     append_durably(*log, {});

@@ -189,12 +189,17 @@ private:
         return opened;
     }
 
+    [[nodiscard]] SegmentPlan plan_from(base::Offset base) const {
+        return {options_.epoch, base, now_ms_,
+                roll_jitter_ms(options_.config, paths_.directory, base)};
+    }
+
     /// `high_watermark` and the place of the next batch are the same: the log's end.
     [[nodiscard]] Opened opened_at(base::Offset end, base::Offset active_base) {
         manifest_.owner = log_dir_.options().owner;
         manifest_.epochs.assign(options_.epoch, end);
         Opened opened{.end = end,
-                      .plan = SegmentPlan(options_.epoch, active_base, now_ms_, 0),
+                      .plan = plan_from(active_base),
                       .producers = std::move(producers_),
                       .manifest = manifest_,
                       .view = {.sealed = std::make_shared<const std::vector<SegmentSpan>>(spans_),
@@ -212,7 +217,7 @@ private:
         auto segment = std::make_shared<Segment>(paths_, options_.epoch, base, IndexOrigin::kNew);
         KAAS_TRY(segment->create(volume_));
         KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-        SegmentPlan plan(options_.epoch, base, now_ms_, 0);
+        auto plan = plan_from(base);
         KAAS_TRY(copy_tail(tail_end, *segment, *log, plan));
         KAAS_TRY(log->sync());
         KAAS_TRY(segment->offsets().flush(volume_));

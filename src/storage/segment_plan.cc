@@ -1,8 +1,11 @@
 #include "storage/segment_plan.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 
 namespace kaas::storage {
 namespace {
@@ -10,6 +13,14 @@ namespace {
 constexpr auto kMostRelative = std::int64_t{std::numeric_limits<std::int32_t>::max()};
 
 }  // namespace
+
+std::int64_t roll_jitter_ms(const LogConfig& config, const std::string& directory,
+                            base::Offset base) {
+    const auto most = std::min(config.segment_jitter_ms, config.segment_ms);
+    if (most <= 0) return 0;
+    const auto mixed = std::hash<std::string>{}(directory) + static_cast<std::size_t>(base.value());
+    return static_cast<std::int64_t>(mixed % static_cast<std::size_t>(most));
+}
 
 bool SegmentPlan::must_roll_before(const BatchFacts& batch, std::int64_t now_ms,
                                    const LogConfig& config) const {

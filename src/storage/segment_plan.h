@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace kaas::storage {
 
@@ -17,6 +18,12 @@ struct BatchFacts {
     std::uint64_t bytes;
     std::int64_t max_timestamp_ms;
 };
+
+/// Spreads the rolls of partitions that began together: what `segment.jitter.ms` takes off the age
+/// of a segment (Apache `LogConfig.randomSegmentJitter`; ours follows from the names, so that a run
+/// can be repeated).
+[[nodiscard]] std::int64_t roll_jitter_ms(const LogConfig& config, const std::string& directory,
+                                          base::Offset base);
 
 /// Decides, without any I/O, where in its segment each batch goes, what the indexes say of it, and
 /// when the segment is full. Appending and recovery follow the same plan, so both write the same
