@@ -28,11 +28,11 @@ protected:
         std::ofstream(directory_->path() + "/0.index") << std::string("\0\0\0\x01\0\0\0\x02", 8);
     }
 
-    bool run(LogDumpCommand command) {
+    bool run(const LogDumpCommand& command) {
         std::FILE* out = std::tmpfile();
         bool good = dump_logs(command, out, error_);
         shown_.assign(static_cast<std::size_t>(std::ftell(out)), ' ');
-        std::rewind(out);
+        EXPECT_EQ(std::fseek(out, 0, SEEK_SET), 0);
         shown_.resize(std::fread(shown_.data(), 1, shown_.size(), out));
         std::fclose(out);
         return good;

@@ -191,11 +191,11 @@ private:
         return fail(ErrorCode::kCorrupt, "not a file of a partition, by its name");
     }
 
-    void item(json::object fields) {
+    void item(const json::object& fields) {
         ++summary_.items;
         if (options_.form == DumpOptions::Form::kJson) {
             json::object whole{{"file", file_}};
-            for (auto& field : fields) whole.insert(std::move(field));
+            for (const auto& field : fields) whole.insert(field);
             out_(json::serialize(whole) + '\n');
             return;
         }

@@ -11,9 +11,12 @@
 #include <string>
 #include <string_view>
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer gives the name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    using namespace kaas;
-    using namespace kaas::storage;
+    namespace base = kaas::base;
+    using kaas::storage::dump;
+    using kaas::storage::DumpOptions;
+    using kaas::storage::MemoryVolume;
     constexpr std::array<std::string_view, 6> kSuffixes = {".log",      ".index",    ".timeindex",
                                                            ".txnindex", ".snapshot", ".jsonl"};
     if (size == 0) return 0;

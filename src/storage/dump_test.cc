@@ -46,7 +46,7 @@ protected:
         }
         return bytes;
     }
-    std::vector<std::string> dump_lines(const std::string& path, DumpOptions options = {}) {
+    std::vector<std::string> dump_lines(const std::string& path, const DumpOptions& options = {}) {
         std::vector<std::string> lines;
         auto done =
             dump(volume_, path, options, [&](std::string_view line) { lines.emplace_back(line); });

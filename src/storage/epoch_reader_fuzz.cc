@@ -15,10 +15,8 @@
 #include <string>
 #include <string_view>
 
+namespace kaas::storage {
 namespace {
-
-using namespace kaas;
-using namespace kaas::storage;
 
 void put(Volume& volume, const std::string& path, std::string_view text) {
     auto file = volume.create(path);
@@ -57,12 +55,15 @@ void read(std::string_view first, std::string_view second) {
 }
 
 }  // namespace
+}  // namespace kaas::storage
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer gives the name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::string_view text(reinterpret_cast<const char*>(data), size);
-    parse(text);
+    kaas::storage::parse(text);
     // A form feed, which no JSON has, divides the two files.
     std::size_t divide = std::min(text.find('\f'), size);
-    read(text.substr(0, divide), divide < size ? text.substr(divide + 1) : std::string_view());
+    kaas::storage::read(text.substr(0, divide),
+                        divide < size ? text.substr(divide + 1) : std::string_view());
     return 0;
 }

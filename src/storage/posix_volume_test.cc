@@ -39,7 +39,7 @@ protected:
         root_ = name;
         volume_ = open_again();
     }
-    ~PosixVolumeTest() override {
+    void TearDown() override {
         std::error_code ignored;
         std::filesystem::remove_all(root_, ignored);
     }
@@ -68,6 +68,8 @@ protected:
 TEST_F(PosixVolumeTest, MorePiecesThanOneCallTakes) {
     std::vector<std::string> texts;
     std::vector<base::ByteView> pieces;
+    pieces.reserve(3000);
+    texts.reserve(3000);
     std::string all;
     for (int i = 0; i < 3000; ++i) texts.push_back(std::to_string(i) + ";");
     for (const auto& text : texts) {

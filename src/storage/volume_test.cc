@@ -44,7 +44,7 @@ protected:
         EXPECT_TRUE(opened) << opened.error().context;
         volume_ = std::move(*opened);
     }
-    ~VolumeTest() override {
+    void TearDown() override {
         std::error_code ignored;
         if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
     }
@@ -245,6 +245,7 @@ TEST_P(VolumeTest, FileIsNoDirectory) {
 TEST_P(VolumeTest, ThreadsShareAVolumeAndAFile) {
     auto shared = make_file("shared", "....");
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&, i] {
             const std::string own = std::to_string(i);
