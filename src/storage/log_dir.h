@@ -76,9 +76,11 @@ public:
     [[nodiscard]] SessionCheck& session() const { return *options_.session; }
     [[nodiscard]] base::Clock& clock() const { return *options_.clock; }
     [[nodiscard]] base::Executor& io_pool() const { return *options_.io_pool; }
-    /// Counts looks into produced batches, and those of searches by time.
+    /// Count looks into batches: produced ones, those of searches by time, markers in a recovered
+    /// tail.
     [[nodiscard]] wire::DecodeSite& produce_site() { return produce_site_; }
     [[nodiscard]] wire::DecodeSite& time_site() { return time_site_; }
+    [[nodiscard]] wire::DecodeSite& recovery_site() { return recovery_site_; }
 
 private:
     using Members = std::vector<std::shared_ptr<CommitMember>>;
@@ -95,6 +97,7 @@ private:
     base::metrics::Counter& cycles_;
     wire::DecodeSite produce_site_;
     wire::DecodeSite time_site_;
+    wire::DecodeSite recovery_site_;
     base::Mutex mutex_;
     base::CondVar wake_;
     Members queued_ KAAS_GUARDED_BY(mutex_);

@@ -167,7 +167,7 @@ private:
     }
 
     void replay_marker(const wire::BatchView& batch) {
-        const auto marker = parse_marker(batch, log_dir_.produce_site());
+        const auto marker = parse_marker(batch, log_dir_.recovery_site());
         if (!marker) return;
         (void)producers_.end_transaction(base::ProducerId{batch.header.producer_id},
                                          base::ProducerEpoch{batch.header.producer_epoch},
@@ -270,9 +270,12 @@ private:
 
     void report(const SegmentFacts& copied, std::uint64_t tail_end) const {
         if (tail_ == nullptr || tail_end == last_.bytes) return;
-        base::log::info("storage", "{}: epoch {} recovered {} of {} bytes behind offset {} from {}",
-                        paths_.directory, options_.epoch, copied.bytes, tail_end - last_.bytes,
-                        copied.base, tail_path_);
+        // What is left is what no producer was told of, or damage: the file keeps it either way.
+        const bool all = copied.bytes == tail_end - last_.bytes;
+        base::log::log(all ? base::log::Level::kInfo : base::log::Level::kWarn, "storage",
+                       "{}: epoch {} recovered {} of {} bytes behind offset {} from {} at {}",
+                       paths_.directory, options_.epoch, copied.bytes, tail_end - last_.bytes,
+                       copied.base, tail_path_, last_.bytes);
     }
 
     const PartitionLogOptions& options_;
