@@ -413,8 +413,10 @@ TEST_F(ServerTest, WithoutRequestMemoryConnectionsWaitTheirTurn) {
 
 TEST_F(ServerTest, AFrameAboveTheWholeMemoryStillFits) {
     start({.request_memory_bytes = 300'000});
-    TestClient small = connect();
-    small.send("\x00\x00\x00\x10 half of");  // holds a slab
+    // Has its memory and never ends: nothing is released.
+    TestClient stalled = connect();
+    stalled.send(framed(std::string(290'000, 'x')).substr(0, 250'000));
+    while (server_->request_memory().used() == 0) std::this_thread::yield();
     TestClient client = connect();
     client.send_frame("size " + std::string(4'000'000, 'x'));
     EXPECT_EQ(client.receive_frame(), "4000005");

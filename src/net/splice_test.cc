@@ -166,8 +166,10 @@ TEST_F(SpliceTest, CachedLocalFilesGoByTheReactor) {
     if (!posix_->is_local()) GTEST_SKIP() << "the temporary directory is not local";
     answer_with(write_file(*posix_), {{0, 5'000'000}, {100, 0}, {17, 1}, {4096, 40'000}});
     expect_answers(5);
-    EXPECT_EQ(sent_by("sendfile"), 5 * 5'040'001U);
-    EXPECT_EQ(sent_by("sendfile_pool") + sent_by("copy"), 0U);
+    // The kernel may evict some of it meanwhile: that part goes by the pool.
+    EXPECT_GT(sent_by("sendfile"), 0U);
+    EXPECT_EQ(sent_by("sendfile") + sent_by("sendfile_pool"), 5 * 5'040'001U);
+    EXPECT_EQ(sent_by("copy"), 0U);
 }
 
 TEST_F(SpliceTest, ColdLocalFilesGoByThePool) {
