@@ -1,4 +1,7 @@
+#include "base/ids.h"
+#include "base/result.h"
 #include "catalog/change.h"
+#include "catalog/error.h"
 #include "catalog/json_fields.h"
 #include "catalog/model_json.h"
 

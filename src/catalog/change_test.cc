@@ -3,6 +3,8 @@
 
 #include "catalog/change.h"
 
+#include "catalog/error.h"
+
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
 
@@ -19,7 +21,7 @@ TEST(Change, FaultyLinesAreRefusedWithTheirFault) {
     const struct {
         std::string line;
         std::string fault;
-    } kRows[] = {
+    } rows[] = {
         {R"({})", "change has no 'change'"},
         {R"({"change":7})", "change has no text 'change'"},
         {R"({"change":"topic-deleted"})", "topic-deleted has no 'topic'"},
@@ -34,7 +36,7 @@ TEST(Change, FaultyLinesAreRefusedWithTheirFault) {
         {R"({"change":"configs-changed","broker":1,"values":{"a":1}})",
          "configs-changed has no text 'a'"},
     };
-    for (const auto& row : kRows) {
+    for (const auto& row : rows) {
         auto refused = parsed(row.line);
         ASSERT_FALSE(refused) << row.line;
         EXPECT_EQ(refused.error().code, ErrorCode::kMalformed) << row.line;

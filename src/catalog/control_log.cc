@@ -1,7 +1,16 @@
 #include "catalog/control_log.h"
 
+#include "base/ids.h"
 #include "base/log.h"
+#include "base/result.h"
+#include "catalog/change.h"
+#include "catalog/error.h"
+#include "catalog/image.h"
+#include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
+#include "storage/error.h"
+#include "storage/session_check.h"
+#include "storage/volume.h"
 
 #include <boost/json/object.hpp>
 

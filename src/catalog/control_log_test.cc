@@ -4,7 +4,9 @@
 
 #include "catalog/control_log.h"
 
+#include "base/ids.h"
 #include "catalog/change.h"
+#include "catalog/error.h"
 #include "storage/memory_volume.h"
 
 #include <gtest/gtest.h>

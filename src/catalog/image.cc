@@ -1,5 +1,7 @@
 #include "catalog/image.h"
 
+#include "base/ids.h"
+#include "catalog/model.h"
 #include "catalog/topic_name.h"
 
 #include <algorithm>
@@ -68,9 +70,9 @@ std::vector<base::BrokerId> Image::living_replicas(const Partition& partition) c
 }
 
 const ConfigMap& Image::broker_configs(base::BrokerId id) const {
-    static const ConfigMap kNone;
+    static const ConfigMap none;
     auto found = broker_configs_.find(id);
-    return found == broker_configs_.end() ? kNone : found->second;
+    return found == broker_configs_.end() ? none : found->second;
 }
 
 }  // namespace kaas::catalog

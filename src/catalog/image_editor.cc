@@ -1,4 +1,9 @@
+#include "base/ids.h"
+#include "base/result.h"
 #include "catalog/change.h"
+#include "catalog/error.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
 #include "catalog/topic_name.h"
 
 #include <algorithm>

@@ -5,7 +5,11 @@
 
 #include "catalog/image.h"
 
+#include "base/ids.h"
+#include "base/uuid.h"
 #include "catalog/change.h"
+#include "catalog/error.h"
+#include "catalog/model.h"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -286,7 +290,7 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
     auto same_id = topic("other", one_);
     same_id.id = orders_.id;
     const base::LeaderEpoch next(1);
-    const std::vector<std::pair<std::string, Change>> kRows = {
+    const std::vector<std::pair<std::string, Change>> rows = {
         {"name taken", TopicCreated{same_name}},
         {"id taken", TopicCreated{same_id}},
         {"no partitions", TopicCreated{topic("empty", one_, 0)}},
@@ -306,7 +310,7 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
         {"future epoch opened", Opened{{{good, next, base::kNoLeaderEpoch}}}},
         {"served from a later epoch", Opened{{{good, base::LeaderEpoch(0), next}}}},
     };
-    for (const auto& [fault, change] : kRows) {
+    for (const auto& [fault, change] : rows) {
         ImageEditor editor(*image_);
         auto refused = editor.apply(change);
         ASSERT_FALSE(refused) << fault;

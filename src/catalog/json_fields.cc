@@ -1,5 +1,9 @@
 #include "catalog/json_fields.h"
 
+#include "base/uuid.h"
+#include "catalog/error.h"
+#include "catalog/model.h"
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -60,27 +64,27 @@ base::Uuid JsonFields::uuid(std::string_view key) {
 }
 
 const json::value& JsonFields::value(std::string_view key) {
-    static const json::value kNull;
+    static const json::value null;
     const auto* value = get(key, false);
-    return value == nullptr ? kNull : *value;
+    return value == nullptr ? null : *value;
 }
 
 const json::array& JsonFields::array(std::string_view key) {
-    static const json::array kNone;
+    static const json::array none;
     const auto* value = get(key, true);
-    if (value == nullptr) return kNone;
+    if (value == nullptr) return none;
     const auto* list = value->if_array();
     if (list == nullptr) set_fault("has no list '" + std::string(key) + "'");
-    return list == nullptr ? kNone : *list;
+    return list == nullptr ? none : *list;
 }
 
 const json::object& JsonFields::object(std::string_view key) {
-    static const json::object kNone;
+    static const json::object none;
     const auto* value = get(key, true);
-    if (value == nullptr) return kNone;
+    if (value == nullptr) return none;
     const auto* inner = value->if_object();
     if (inner == nullptr) set_fault("has no object '" + std::string(key) + "'");
-    return inner == nullptr ? kNone : *inner;
+    return inner == nullptr ? none : *inner;
 }
 
 void JsonFields::set_fault(std::string fault) {

@@ -1,5 +1,7 @@
 #include "catalog/model.h"
 
+#include "base/ids.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string>

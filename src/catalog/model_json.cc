@@ -1,6 +1,10 @@
 #include "catalog/model_json.h"
 
+#include "base/ids.h"
+#include "base/result.h"
+#include "catalog/error.h"
 #include "catalog/json_fields.h"
+#include "catalog/model.h"
 
 #include <boost/json/array.hpp>
 

@@ -1,5 +1,7 @@
 #include "catalog/topic_name.h"
 
+#include "base/ids.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -3,6 +3,9 @@
 
 #include "catalog/topic_name.h"
 
+#include "base/ids.h"
+#include "base/uuid.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +18,7 @@ TEST(TopicName, FaultsAreApaches) {
     const struct {
         std::string name;
         std::string fault;
-    } kRows[] = {
+    } rows[] = {
         {"orders", ""},
         {"A.b_c-9", ""},
         {"...", ""},
@@ -35,7 +38,7 @@ TEST(TopicName, FaultsAreApaches) {
          "Topic name is invalid: 'gr\xc3\xbc' contains one or more characters other than "
          "ASCII alphanumerics, '.', '_' and '-'"},
     };
-    for (const auto& row : kRows) EXPECT_EQ(topic_name_fault(row.name), row.fault) << row.name;
+    for (const auto& row : rows) EXPECT_EQ(topic_name_fault(row.name), row.fault) << row.name;
 }
 
 TEST(TopicName, CollisionsTakeDotsForUnderscores) {

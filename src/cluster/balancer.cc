@@ -1,5 +1,9 @@
 #include "cluster/balancer.h"
 
+#include "base/ids.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

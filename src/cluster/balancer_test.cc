@@ -3,7 +3,11 @@
 
 #include "cluster/balancer.h"
 
+#include "base/ids.h"
+#include "base/uuid.h"
 #include "catalog/change.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
 
 #include <gtest/gtest.h>
 

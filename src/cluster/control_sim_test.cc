@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cluster/control_world.h"
+#include "storage/memory_volume.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,16 @@
 #include "cluster/controller.h"
 
+#include "base/clock.h"
+#include "base/ids.h"
 #include "base/log.h"
+#include "base/mutex.h"
+#include "catalog/change.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+#include "cluster/admin.h"
 #include "cluster/balancer.h"
+#include "cluster/draft.h"
+#include "cluster/error.h"
 #include "cluster/topic_admin.h"
 
 #include <algorithm>

@@ -4,8 +4,20 @@
 
 #include "cluster/controller.h"
 
+#include "base/bytes.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/uuid.h"
+#include "catalog/change.h"
+#include "catalog/control_log.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+#include "cluster/admin.h"
+#include "cluster/election.h"
+#include "cluster/error.h"
 #include "cluster/reign.h"
 #include "storage/memory_volume.h"
+#include "storage/volume.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,11 @@
 #include "cluster/election.h"
 
+#include "base/ids.h"
+#include "base/result.h"
+#include "cluster/error.h"
+#include "storage/error.h"
+#include "storage/volume.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 
 #include "cluster/election.h"
 
+#include "base/ids.h"
+#include "cluster/error.h"
 #include "cluster/reign.h"
 #include "storage/memory_volume.h"
 

@@ -1,6 +1,11 @@
 #include "cluster/hosted_partition.h"
 
+#include "base/clock.h"
+#include "base/ids.h"
 #include "base/log.h"
+#include "catalog/change.h"
+#include "cluster/partition_table.h"
+#include "storage/error.h"
 
 #include <algorithm>
 #include <chrono>

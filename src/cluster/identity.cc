@@ -1,5 +1,11 @@
 #include "cluster/identity.h"
 
+#include "base/bytes.h"
+#include "base/result.h"
+#include "cluster/error.h"
+#include "storage/error.h"
+#include "storage/volume.h"
+
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

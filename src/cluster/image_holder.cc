@@ -1,5 +1,8 @@
 #include "cluster/image_holder.h"
 
+#include "base/mutex.h"
+#include "catalog/image.h"
+
 #include <memory>
 #include <utility>
 #include <vector>

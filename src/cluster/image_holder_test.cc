@@ -4,7 +4,10 @@
 
 #include "cluster/image_holder.h"
 
+#include "base/executor.h"
+#include "base/ids.h"
 #include "catalog/change.h"
+#include "catalog/image.h"
 
 #include <gtest/gtest.h>
 

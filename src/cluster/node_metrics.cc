@@ -1,11 +1,15 @@
 #include "cluster/node_metrics.h"
 
+#include "base/metrics.h"
+#include "cluster/image_holder.h"
+#include "cluster/partition_table.h"
+#include "storage/volume.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace kaas::cluster {
 namespace {

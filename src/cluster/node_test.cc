@@ -6,10 +6,18 @@
 
 #include "cluster/node.h"
 
+#include "base/bytes.h"
+#include "base/executor.h"
+#include "base/ids.h"
 #include "base/thread_pool.h"
+#include "catalog/model.h"
+#include "cluster/admin.h"
 #include "cluster/election.h"
+#include "cluster/error.h"
+#include "cluster/partition_table.h"
 #include "cluster/session.h"
 #include "cluster/topic_reclaimer.h"
+#include "storage/log_config.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 

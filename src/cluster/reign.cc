@@ -1,8 +1,16 @@
 #include "cluster/reign.h"
 
+#include "base/ids.h"
+#include "base/result.h"
 #include "catalog/change.h"
+#include "catalog/control_log.h"
+#include "catalog/error.h"
+#include "cluster/election.h"
+#include "cluster/error.h"
 #include "cluster/session.h"
 #include "cluster/topic_reclaimer.h"
+#include "storage/error.h"
+#include "storage/volume.h"
 
 #include <algorithm>
 #include <expected>

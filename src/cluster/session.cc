@@ -1,5 +1,11 @@
 #include "cluster/session.h"
 
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "cluster/error.h"
+#include "storage/error.h"
+#include "storage/volume.h"
+
 #include <expected>
 #include <memory>
 #include <string>

@@ -4,8 +4,12 @@
 
 #include "cluster/session.h"
 
+#include "base/ids.h"
 #include "base/mutex.h"
+#include "base/uuid.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
+#include "storage/volume.h"
 
 #include <gtest/gtest.h>
 

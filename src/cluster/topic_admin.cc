@@ -1,7 +1,16 @@
 #include "cluster/topic_admin.h"
 
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/uuid.h"
+#include "catalog/change.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
 #include "catalog/topic_name.h"
+#include "cluster/admin.h"
 #include "cluster/balancer.h"
+#include "cluster/draft.h"
+#include "cluster/error.h"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

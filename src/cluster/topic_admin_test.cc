@@ -4,7 +4,13 @@
 
 #include "cluster/topic_admin.h"
 
+#include "base/ids.h"
+#include "base/uuid.h"
 #include "catalog/change.h"
+#include "catalog/model.h"
+#include "cluster/admin.h"
+#include "cluster/draft.h"
+#include "cluster/error.h"
 
 #include <gtest/gtest.h>
 
@@ -109,7 +115,7 @@ TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
         NewTopic topic;
         ErrorCode code;
         std::string message;
-    } kRows[] = {
+    } rows[] = {
         {{.name = ""},
          ErrorCode::kInvalidTopic,
          "Topic name is invalid: the empty string is not allowed"},
@@ -169,7 +175,7 @@ TEST_F(TopicAdmin, FaultyTopicsGetApachesWords) {
          "in "
          "controlled shutdown."},
     };
-    for (const auto& row : kRows) {
+    for (const auto& row : rows) {
         const auto made = create(row.topic);
         expect_error(made.outcome, row.code, row.message);
         EXPECT_EQ(changes_, 0U) << row.message;
@@ -239,7 +245,7 @@ TEST_F(TopicAdmin, GrowthFaultsGetApachesWords) {
         GrowTopic topic;
         ErrorCode code;
         std::string message;
-    } kRows[] = {
+    } rows[] = {
         {{"none", 3}, ErrorCode::kUnknownTopicOrPartition, ""},
         {{"my.topic", 2}, ErrorCode::kInvalidPartitions, "Topic already has 2 partition(s)."},
         {{"my.topic", 1},
@@ -256,7 +262,7 @@ TEST_F(TopicAdmin, GrowthFaultsGetApachesWords) {
          ErrorCode::kInvalidReplicaAssignment,
          "The manual partition assignment includes broker 8, but no such broker is registered."},
     };
-    for (const auto& row : kRows) {
+    for (const auto& row : rows) {
         expect_error(grow(row.topic), row.code, row.message);
         EXPECT_EQ(changes_, 0U);
     }

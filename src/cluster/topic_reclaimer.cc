@@ -1,6 +1,11 @@
 #include "cluster/topic_reclaimer.h"
 
+#include "base/ids.h"
+#include "base/result.h"
 #include "catalog/topic_name.h"
+#include "storage/error.h"
+#include "storage/session_check.h"
+#include "storage/volume.h"
 
 #include <string>
 #include <utility>

@@ -4,10 +4,13 @@
 
 #include "cluster/topic_reclaimer.h"
 
-#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/uuid.h"
 #include "catalog/topic_name.h"
 #include "cluster/reign.h"
+#include "storage/error.h"
 #include "storage/memory_volume.h"
+#include "storage/session_check.h"
 
 #include <gtest/gtest.h>
 

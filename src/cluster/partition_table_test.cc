@@ -1,0 +1,342 @@
+// Goal: this broker has open what the newest image gives to its present life, and nothing else:
+// never an epoch that it gave up, never a log that failed, never the files of a deleted topic.
+// Method: images made by hand, real logs on a volume in memory, a clock and a pool that the test
+// moves.
+
+#include "cluster/partition_table.h"
+
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/uuid.h"
+#include "catalog/change.h"
+#include "catalog/image.h"
+#include "catalog/topic_name.h"
+#include "cluster/reign.h"
+#include "cluster/topic_reclaimer.h"
+#include "storage/testing_log.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using storage::testing::Answer;
+using storage::testing::make_batch;
+using storage::testing::to_append;
+
+/// Runs what is posted when the test says so.
+class HeldExecutor final : public base::Executor {
+public:
+    void post(Work work) override { queue_.push_back(std::move(work)); }
+    void run_all() {
+        while (!queue_.empty()) {
+            auto work = std::move(queue_.front());
+            queue_.pop_front();
+            work();
+        }
+    }
+
+private:
+    std::deque<Work> queue_;
+};
+
+class PartitionTableTest : public ::testing::Test {
+protected:
+    PartitionTableTest() {
+        EXPECT_TRUE(prepare_cluster(volume_));
+        PartitionTable::Options options{
+            .self = base::BrokerId(1),
+            .places = {{"main", {&volume_, &broker_.log_dir, incarnation_}}},
+            .io_pool = &pool_,
+            .clock = &clock_,
+            .log_config =
+                [](const catalog::ConfigMap& configs) {
+                    storage::LogConfig config;
+                    if (configs.contains("max.message.bytes")) config.max_message_bytes = 7;
+                    return config;
+                },
+            .reports = {}};
+        options.reports.applied = [this](catalog::ImageVersion version) {
+            applied_.push_back(version);
+        };
+        options.reports.opened = [this](std::vector<catalog::OpenedEpoch> epochs) {
+            opened_.insert(opened_.end(), epochs.begin(), epochs.end());
+        };
+        options.reports.released = [this](std::vector<catalog::PartitionEpoch> epochs) {
+            released_.insert(released_.end(), epochs.begin(), epochs.end());
+        };
+        options.reports.reclaimed = [this](base::TopicId topic) { reclaimed_.push_back(topic); };
+        table_ = std::make_unique<PartitionTable>(std::move(options));
+
+        catalog::Broker self{.id = base::BrokerId(1)};
+        self.sessions.emplace("main", incarnation_);
+        change(catalog::BrokerRegistered{self});
+        topic_.name = "orders";
+        topic_.id = {base::Uuid::random()};
+        catalog::Partition partition;
+        partition.replicas = {base::BrokerId(1)};
+        partition.leader = mine();
+        partition.runs = {{base::LeaderEpoch(0), "main"}};
+        topic_.partitions = {partition};
+    }
+
+    [[nodiscard]] catalog::Holder mine() const { return {base::BrokerId(1), incarnation_}; }
+    [[nodiscard]] base::TopicPartition first() const { return {topic_.id, base::PartitionId(0)}; }
+
+    void change(const catalog::Change& change) {
+        catalog::ImageEditor editor(*image_);
+        auto applied = editor.apply(change);
+        ASSERT_TRUE(applied) << applied.error().context;
+        image_ = std::move(editor).finish();
+    }
+    /// The table gets the image, but its pool stands still.
+    void push() { table_->apply(image_); }
+    void give(const catalog::Change& what) {
+        change(what);
+        push();
+        pool_.run_all();
+    }
+    void assign(int epoch, catalog::Holder to) {
+        give(catalog::Assigned{
+            {{first(), {base::BrokerId(1)}, to, base::LeaderEpoch(epoch), "main"}}});
+    }
+    void tick(std::chrono::milliseconds later) {
+        clock_.advance(later);
+        table_->tick();
+        pool_.run_all();
+    }
+    Hosted find() { return reader_().find(topic_.id, base::PartitionId(0)); }
+    PartitionReader reader_() { return table_->reader(); }
+    Answer& append(storage::PartitionLog& log) {
+        auto& answer = answers_.emplace_back();
+        auto offset = log.append(
+            to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver()));
+        EXPECT_TRUE(offset);
+        broker_.commit_all();
+        return answer;
+    }
+
+    storage::MemoryVolume volume_;
+    base::ManualClock clock_;
+    storage::testing::Broker broker_{volume_, clock_};
+    HeldExecutor pool_;
+    const base::Incarnation incarnation_{base::Uuid::random()};
+    catalog::ImagePtr image_ = catalog::ImageEditor("c").finish();
+    catalog::Topic topic_;
+    std::deque<Answer> answers_;
+
+    std::vector<catalog::ImageVersion> applied_;
+    std::vector<catalog::OpenedEpoch> opened_;
+    std::vector<catalog::PartitionEpoch> released_;
+    std::vector<base::TopicId> reclaimed_;
+    std::unique_ptr<PartitionTable> table_;
+};
+
+TEST_F(PartitionTableTest, ImageIsAppliedOnceItsLogsAreOpen) {
+    change(catalog::TopicCreated{topic_});
+    push();
+    EXPECT_EQ(find().state, Hosting::kOpening);
+    EXPECT_EQ(table_->opening(), 1U);
+    EXPECT_TRUE(applied_.empty());
+    pool_.run_all();
+    EXPECT_EQ(find().state, Hosting::kServing);
+    EXPECT_NE(reader_().find("orders", base::PartitionId(0)).log, nullptr);
+    EXPECT_EQ(applied_, std::vector{image_->version()});
+    EXPECT_EQ(opened_, (std::vector<catalog::OpenedEpoch>{{first(), base::LeaderEpoch(0)}}));
+}
+
+TEST_F(PartitionTableTest, SlowLogHoldsUpOnlyItsOwnImage) {
+    change(catalog::TopicCreated{topic_});
+    push();
+    auto other = topic_;
+    other.name = "other";
+    other.id = {base::Uuid::random()};
+    other.partitions[0].leader = {base::BrokerId(2), {base::Uuid::random()}};
+    change(catalog::TopicCreated{other});
+    push();
+    EXPECT_EQ(applied_, std::vector{image_->version()}) << "nothing in it was for this broker";
+    pool_.run_all();
+    EXPECT_EQ(applied_.size(), 2U);
+}
+
+TEST_F(PartitionTableTest, OthersPartitionsAreKnownButNotHere) {
+    topic_.partitions.push_back(topic_.partitions[0]);
+    topic_.partitions[1].leader = {base::BrokerId(2), {base::Uuid::random()}};
+    give(catalog::TopicCreated{topic_});
+    auto reader = reader_();
+    EXPECT_EQ(reader.find("orders", base::PartitionId(1)).state, Hosting::kNotHere);
+    EXPECT_EQ(reader.find("orders", base::PartitionId(2)).state, Hosting::kUnknown);
+    EXPECT_EQ(reader.find("orders", base::PartitionId(-1)).state, Hosting::kUnknown);
+    EXPECT_EQ(reader.find(base::TopicId{}, base::PartitionId(0)).state, Hosting::kUnknown);
+}
+
+TEST_F(PartitionTableTest, WhatAnEarlierLifeWasGivenIsNoOrder) {
+    topic_.partitions[0].leader.incarnation = {base::Uuid::random()};
+    give(catalog::TopicCreated{topic_});
+    EXPECT_EQ(find().state, Hosting::kNotHere);
+    assign(1, mine());
+    EXPECT_EQ(find().state, Hosting::kServing);
+}
+
+TEST_F(PartitionTableTest, MovedAwayLogIsReleased) {
+    give(catalog::TopicCreated{topic_});
+    auto log = find().log;
+    assign(1, {base::BrokerId(2), {base::Uuid::random()}});
+    EXPECT_EQ(find().state, Hosting::kNotHere);
+    Answer refused;
+    EXPECT_FALSE(log->append(
+        to_append(make_batch({}), storage::Acks::kAll, broker_.executor, refused.receiver())));
+}
+
+TEST_F(PartitionTableTest, EpochThatWasGivenUpIsNeverTakenAgain) {
+    give(catalog::TopicCreated{topic_});
+    const auto before = image_;
+    assign(1, {base::BrokerId(2), {base::Uuid::random()}});
+    table_->apply(before);  // a push that comes late
+    pool_.run_all();
+    EXPECT_EQ(find().state, Hosting::kNotHere);
+    table_->apply(image_);
+    assign(2, mine());
+    EXPECT_EQ(find().state, Hosting::kServing);
+    EXPECT_EQ(find().log->epoch(), base::LeaderEpoch(2));
+}
+
+TEST_F(PartitionTableTest, NewerEpochReplacesTheLog) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    assign(1, mine());
+    ASSERT_EQ(find().state, Hosting::kServing);
+    EXPECT_EQ(find().log->epoch(), base::LeaderEpoch(1));
+    EXPECT_EQ(find().log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(1));
+}
+
+TEST_F(PartitionTableTest, FirstWriteIsReported) {
+    give(catalog::TopicCreated{topic_});
+    opened_.clear();
+    tick(1s);
+    EXPECT_TRUE(opened_.empty()) << "nothing is new";
+    ASSERT_TRUE(append(*find().log).good());
+    tick(1s);
+    EXPECT_EQ(
+        opened_,
+        (std::vector<catalog::OpenedEpoch>{{first(), base::LeaderEpoch(0), base::LeaderEpoch(0)}}));
+}
+
+TEST_F(PartitionTableTest, FailedLogIsGivenUpAndComesBackUnderTheNextEpoch) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    volume_.fail_nth(storage::Operation::kSync, 1, {});
+    auto log = find().log;
+    EXPECT_FALSE(append(*log).good());
+    tick(0s);
+    EXPECT_EQ(find().state, Hosting::kOffline);
+    EXPECT_EQ(table_->offline(), 1U);
+    tick(2s);
+    ASSERT_EQ(released_, (std::vector<catalog::PartitionEpoch>{{first(), base::LeaderEpoch(0)}}));
+    assign(1, mine());
+    ASSERT_EQ(find().state, Hosting::kServing);
+    EXPECT_GE(find().log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(1))
+        << "what was acknowledged; recovery may have found the other batch too";
+    EXPECT_TRUE(append(*find().log).good());
+}
+
+TEST_F(PartitionTableTest, LogThatDoesNotOpenIsTriedAgainLaterAndLater) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    std::chrono::milliseconds waited{0};
+    for (int epoch = 1; epoch <= 3; ++epoch) {
+        volume_.set_hook([](const auto& step) -> std::optional<storage::Fault> {
+            if (step.operation == storage::Operation::kOpen) return storage::Fault{};
+            return std::nullopt;
+        });
+        assign(epoch, mine());
+        volume_.set_hook(nullptr);
+        ASSERT_EQ(find().state, Hosting::kOffline);
+        released_.clear();
+        std::chrono::milliseconds pause{0};
+        while (released_.empty()) {
+            tick(100ms);
+            pause += 100ms;
+        }
+        EXPECT_GT(pause, waited);
+        waited = pause;
+    }
+    assign(4, mine());
+    EXPECT_EQ(find().state, Hosting::kServing);
+}
+
+TEST_F(PartitionTableTest, FencedLogIsNotTriedAgain) {
+    broker_.session.fenced = true;
+    topic_.partitions[0].leader_epoch = base::LeaderEpoch(1);
+    give(catalog::TopicCreated{topic_});
+    EXPECT_EQ(find().state, Hosting::kOffline);
+    tick(60s);
+    EXPECT_TRUE(released_.empty()) << "the whole life is over";
+}
+
+TEST_F(PartitionTableTest, ConfigsReachLogsThatAreOpen) {
+    give(catalog::TopicCreated{topic_});
+    give(catalog::ConfigsChanged{topic_.id, {{"max.message.bytes", "7"}}});
+    EXPECT_EQ(find().log->config()->max_message_bytes, 7);
+}
+
+TEST_F(PartitionTableTest, DeletedTopicIsReclaimedAndReportedWhenItsLogsAreClosed) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    const auto directory = catalog::topic_directory("orders", topic_.id);
+    ASSERT_TRUE(volume_.list(directory));
+    change(catalog::TopicDeleted{topic_.id});
+    push();
+    EXPECT_EQ(find().state, Hosting::kUnknown);
+    EXPECT_TRUE(volume_.list(directory)) << "not before its log is closed";
+    pool_.run_all();
+    EXPECT_FALSE(volume_.list(directory));
+    EXPECT_TRUE(volume_.list(std::string(kDeletedDirectory))->empty());
+    EXPECT_EQ(reclaimed_, std::vector{topic_.id});
+}
+
+TEST_F(PartitionTableTest, FailedRemovalIsTriedAgain) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    volume_.fail_nth(storage::Operation::kRename, 1, {});
+    give(catalog::TopicDeleted{topic_.id});
+    EXPECT_TRUE(reclaimed_.empty());
+    tick(1s);
+    EXPECT_EQ(reclaimed_, std::vector{topic_.id});
+}
+
+TEST_F(PartitionTableTest, NameIsFreeForANewTopicAtOnce) {
+    give(catalog::TopicCreated{topic_});
+    const auto old = topic_.id;
+    change(catalog::TopicDeleted{old});
+    topic_.id = {base::Uuid::random()};
+    change(catalog::TopicCreated{topic_});
+    push();  // one image for both
+    pool_.run_all();
+    EXPECT_EQ(reader_().find("orders", base::PartitionId(0)).state, Hosting::kServing);
+    EXPECT_EQ(find().state, Hosting::kServing);
+    EXPECT_EQ(reader_().find(old, base::PartitionId(0)).state, Hosting::kUnknown);
+}
+
+TEST_F(PartitionTableTest, DeletionWhileItOpensClosesIt) {
+    change(catalog::TopicCreated{topic_});
+    push();
+    change(catalog::TopicDeleted{topic_.id});
+    push();
+    pool_.run_all();
+    EXPECT_EQ(reclaimed_, std::vector{topic_.id});
+    EXPECT_EQ(applied_.size(), 2U);
+    EXPECT_EQ(table_->serving() + table_->opening() + table_->offline(), 0U);
+}
+
+}  // namespace
+}  // namespace kaas::cluster
