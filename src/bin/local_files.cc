@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <stdlib.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>

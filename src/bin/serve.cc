@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/version.h"
+#include "bin/cli.h"
 #include "bin/local_files.h"
 #include "bin/signals.h"
 #include "broker/broker.h"

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <csignal>

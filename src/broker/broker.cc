@@ -32,10 +32,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-net::ServerOptions server_options(const catalog::BrokerSettings& from) {
+net::ServerOptions server_options(const BrokerConfig& config) {
+    const catalog::BrokerSettings& from = config.settings;
     net::ServerOptions to;
     to.connections.max = from.max_connections;
     to.connections.max_per_ip = from.max_connections_per_ip;
+    to.connections.per_ip_overrides.insert(config.connection_overrides.begin(),
+                                           config.connection_overrides.end());
     to.idle_max = from.connections_max_idle_ms;
     to.request_max_bytes = static_cast<std::uint32_t>(from.socket_request_max_bytes);
     to.send_buffer_bytes = from.socket_send_buffer_bytes;
@@ -73,7 +76,7 @@ public:
           options_(std::move(options)),
           reactors_(static_cast<std::size_t>(config.settings.num_network_threads)),
           io_pool_("kaas-io", static_cast<std::size_t>(config.settings.num_io_threads)),
-          server_(server_options(config.settings), reactors_, dispatcher_, io_pool_, metrics_) {}
+          server_(server_options(config), reactors_, dispatcher_, io_pool_, metrics_) {}
 
     ~Impl() { stop(); }
 
@@ -146,6 +149,7 @@ private:
         for (auto& [name, volume] : volumes_) options.volumes.push_back({name, volume.get()});
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
+        options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);

@@ -1,7 +1,8 @@
-"""Goal: a wrong definition stops the build by its name. Method: definitions of the test's own, by the
-generator's command line."""
+"""Goal: a wrong definition stops the build by its name, and what is called served is read by somebody.
+Method: definitions of the test's own, by the generator's command line; the project's against its sources."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -83,3 +84,33 @@ def test_a_synonym_that_no_broker_knows_is_refused(definitions):
     done = generate(definitions, "cpp", str(definitions / "out"))
     assert done.returncode == 1
     assert "segment.ms: log.role.ms is no broker config" in done.stderr
+
+
+def served(tables, scope):
+    """(name, field, broker configs that stand in) of every served config, from the generated C++."""
+    header = (tables / f"{scope}_settings.h").read_text()
+    names = re.findall(r"^    /// ([\w.]+): ", header, re.MULTILINE)
+    rows = re.findall(r'BrokerSynonym k(\w+)Synonyms\[\] = \{(.*)\};', (tables / f"{scope}_table.cc").read_text())
+    synonyms = {key: re.findall(r'"([\w.]+)"', value) for key, value in rows}
+    for name in names:
+        yield name, synonyms.get("".join(part.capitalize() for part in name.split(".")), [])
+
+
+def test_every_served_config_is_read(tmp_path):
+    """A config that no code asks for is not served, whatever its definition says. A broker config is
+    also read by the topics that inherit it."""
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / "configgen" / "configgen.py"), "cpp",
+                           str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    code = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.cc")
+                     if not path.name.endswith("_test.cc"))
+
+    def is_read(name):
+        return re.search(rf"\.{name.replace('.', '_')}\b", code) or f'"{name}"' in code
+
+    topics = list(served(tmp_path, "topic"))
+    inherited = {synonym for name, synonyms in topics if is_read(name) for synonym in synonyms}
+    brokers = [name for name, _ in served(tmp_path, "broker")]
+    assert len(topics) > 10 and len(brokers) > 30
+    assert [name for name, _ in topics if not is_read(name)] == []
+    assert [name for name in brokers if not is_read(name) and name not in inherited] == []

@@ -1,18 +1,23 @@
 #include "broker/config/broker_config.h"
 
+#include "base/log.h"
 #include "base/result.h"
 #include "broker/config/connection_overrides.h"
 #include "broker/config/cross_checks.h"
+#include "broker/config/listeners.h"
 #include "broker/config/merge.h"
 #include "broker/config/volumes.h"
+#include "catalog/config/broker_settings.h"
+#include "catalog/config/definition.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>

@@ -1,6 +1,8 @@
 #include "broker/config/connection_overrides.h"
 
 #include "base/result.h"
+#include "broker/config/broker_config.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value.h"
 
 #include <boost/url/ipv4_address.hpp>

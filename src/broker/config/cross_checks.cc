@@ -1,7 +1,9 @@
 #include "broker/config/cross_checks.h"
 
 #include "base/result.h"
+#include "catalog/config/error.h"
 #include "catalog/config/topic_config.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 

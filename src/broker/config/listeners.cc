@@ -1,6 +1,7 @@
 #include "broker/config/listeners.h"
 
 #include "base/result.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value.h"
 
 #include <boost/url/ipv4_address.hpp>

@@ -1,12 +1,15 @@
 #include "broker/config/merge.h"
 
 #include "base/result.h"
+#include "broker/config/broker_config.h"
 #include "broker/config/environment.h"
 #include "broker/config/properties.h"
 #include "broker/config/volumes.h"
 #include "catalog/config/definition.h"
+#include "catalog/config/error.h"
 #include "catalog/config/listener_name.h"
 #include "catalog/config/value.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

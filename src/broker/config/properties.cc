@@ -1,6 +1,8 @@
 #include "broker/config/properties.h"
 
 #include "base/result.h"
+#include "catalog/config/error.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 

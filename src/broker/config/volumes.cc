@@ -1,11 +1,13 @@
 #include "broker/config/volumes.h"
 
 #include "base/result.h"
+#include "broker/config/broker_config.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -107,6 +109,7 @@ bool is_volume_config(std::string_view name) { return split_name(name).has_value
 ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>& log_dirs,
                                                  const catalog::ConfigTexts& families) {
     std::vector<LogDir> dirs;
+    dirs.reserve(log_dirs.size());
     for (const auto& path : log_dirs) {
         dirs.push_back({.name = dirs.empty() ? "default" : last_part(path), .path = path});
     }

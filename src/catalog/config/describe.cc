@@ -2,10 +2,11 @@
 
 #include "catalog/config/definition.h"
 #include "catalog/config/listener_name.h"
+#include "catalog/config/topic_config.h"
 #include "catalog/config/value.h"
+#include "catalog/config/values.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

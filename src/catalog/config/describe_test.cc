@@ -5,6 +5,9 @@
 #include "catalog/config/describe.h"
 
 #include "catalog/config/apache_describe_configs.h"
+#include "catalog/config/definition.h"
+#include "catalog/config/topic_config.h"
+#include "catalog/config/values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +44,7 @@ std::optional<std::string> nullable(std::string text) {
 }
 
 ConfigSource source_of(std::string_view name) {
-    static const std::map<std::string_view, ConfigSource> kNames = {
+    static const std::map<std::string_view, ConfigSource> k_names = {
         {"DYNAMIC_TOPIC_CONFIG", ConfigSource::kDynamicTopic},
         {"DYNAMIC_BROKER_CONFIG", ConfigSource::kDynamicBroker},
         {"DYNAMIC_DEFAULT_BROKER_CONFIG", ConfigSource::kDynamicDefaultBroker},
@@ -50,7 +53,7 @@ ConfigSource source_of(std::string_view name) {
         {"DYNAMIC_CLIENT_METRICS_CONFIG", ConfigSource::kClientMetrics},
         {"DYNAMIC_GROUP_CONFIG", ConfigSource::kGroup},
     };
-    return kNames.at(name);
+    return k_names.at(name);
 }
 
 std::int8_t type_of(std::string_view name) {

@@ -2,7 +2,9 @@
 
 #include "base/result.h"
 #include "catalog/config/definition.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value.h"
+#include "catalog/config/values.h"
 
 #include <fmt/format.h>
 

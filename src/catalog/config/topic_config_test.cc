@@ -4,13 +4,13 @@
 #include "catalog/config/topic_config.h"
 
 #include "catalog/config/definition.h"
+#include "catalog/config/error.h"
+#include "catalog/config/values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
-#include <string>
 
 namespace kaas::catalog {
 namespace {

@@ -1,5 +1,8 @@
 #include "catalog/config/value.h"
 
+#include "base/result.h"
+#include "catalog/config/definition.h"
+#include "catalog/config/error.h"
 #include "catalog/config/value_form.h"
 
 #include <fmt/format.h>

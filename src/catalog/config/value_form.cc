@@ -1,5 +1,6 @@
 #include "catalog/config/value_form.h"
 
+#include "catalog/config/definition.h"
 #include "catalog/config/value.h"
 
 #include <algorithm>

@@ -4,19 +4,19 @@
 
 #include "catalog/config/value.h"
 
+#include "catalog/config/definition.h"
+#include "catalog/config/error.h"
 #include "catalog/config/values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace kaas::catalog {

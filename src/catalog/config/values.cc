@@ -1,10 +1,13 @@
 #include "catalog/config/values.h"
 
 #include "base/assert.h"
+#include "base/result.h"
+#include "catalog/config/definition.h"
+#include "catalog/config/error.h"
+#include "catalog/config/value.h"
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
