@@ -21,18 +21,22 @@ ThreadPool::ThreadPool(const std::string& name, std::size_t threads) {
     }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
     {
         MutexLock lock(mutex_);
         stopping_ = true;
     }
     wake_.notify_all();
     for (auto& thread : threads_) thread.join();
+    threads_.clear();
 }
 
 void ThreadPool::post(Work work) {
     {
         MutexLock lock(mutex_);
+        if (stopping_) return;
         queue_.push_back(std::move(work));
     }
     wake_.notify_one();

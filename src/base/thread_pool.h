@@ -22,6 +22,9 @@ public:
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     void post(Work work) override KAAS_EXCLUDES(mutex_);
+    /// Finishes what was posted, then joins; what is posted later is dropped. May be called twice,
+    /// not on a thread of the pool.
+    void stop() KAAS_EXCLUDES(mutex_);
 
 private:
     void run(const std::string& name) KAAS_EXCLUDES(mutex_);

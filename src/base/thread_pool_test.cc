@@ -19,6 +19,17 @@ TEST(ThreadPool, FinishesWhatWasPostedBeforeItDies) {
     EXPECT_EQ(ran, 100);
 }
 
+TEST(ThreadPool, DropsWhatIsPostedAfterItsStop) {
+    std::atomic<int> ran = 0;
+    ThreadPool pool("test", 2);
+    pool.post([&] { ++ran; });
+    pool.stop();
+    EXPECT_EQ(ran, 1);
+    pool.post([&] { ++ran; });
+    pool.stop();
+    EXPECT_EQ(ran, 1);
+}
+
 TEST(ThreadPool, SurvivesATaskThatThrows) {
     std::atomic<int> ran = 0;
     {

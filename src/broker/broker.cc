@@ -96,6 +96,7 @@ public:
         milliseconds patience = config_.settings.kaas_drain_timeout_ms;
         server_.stop(patience);
         if (node_) node_->stop();
+        finish_what_is_under_way();
         health_.reset();
     }
 
@@ -103,6 +104,15 @@ public:
     [[nodiscard]] std::uint16_t health_port() const { return health_ ? health_->port() : 0; }
 
 private:
+    /// Calls may be on the pool or on their way back to a reactor; they use the services and the
+    /// node, so both go only after the last of them.
+    void finish_what_is_under_way() {
+        io_pool_.stop();
+        for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
+            for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
+        }
+    }
+
     StartResult<void> open_volumes() {
         storage::PosixVolumeOptions options;
         options.honest_sync = !config_.ephemeral;

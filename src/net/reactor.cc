@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -98,6 +99,18 @@ Result<void> Reactor::watch(int fd, std::uint32_t events, Pollable& target) {
         return fail(ErrorCode::kSystem, fmt::format("epoll_ctl: {}", std::strerror(errno)));
     }
     return {};
+}
+
+void Reactor::run_and_wait(Work work) {
+    KAAS_ASSERT(current() == nullptr);
+    // Shared: the waiter may be gone before `set_value` has returned.
+    auto done = std::make_shared<std::promise<void>>();
+    auto future = done->get_future();
+    post([done, &work] {
+        work();
+        done->set_value();
+    });
+    future.wait();
 }
 
 void Reactor::unwatch(int fd) {

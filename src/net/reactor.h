@@ -48,6 +48,9 @@ public:
     Reactor& operator=(const Reactor&) = delete;
 
     void post(Work work) override KAAS_EXCLUDES(mutex_);
+    /// Runs `work` on the reactor, behind all that was posted before, and waits for it. Not on a
+    /// reactor.
+    void run_and_wait(Work work);
     /// Bumped once a second; one that stands still means that the thread is wedged.
     [[nodiscard]] std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool on_thread() const { return current() == this; }

@@ -33,19 +33,6 @@ namespace {
 constexpr auto kUsedName = "kaas_request_memory_used_bytes";
 constexpr auto kLimitName = "kaas_request_memory_limit_bytes";
 
-/// Runs `work` on `reactor` and waits for it.
-void run_on(Reactor& reactor, base::Executor::Work work) {
-    KAAS_ASSERT(!reactor.on_thread());
-    // Shared: the waiter may be gone before `set_value` has returned.
-    auto done = std::make_shared<std::promise<void>>();
-    auto future = done->get_future();
-    reactor.post([done, &work] {
-        work();
-        done->set_value();
-    });
-    future.wait();
-}
-
 }  // namespace
 
 Server::Server(ServerOptions options, ReactorPool& reactors, RequestHandler& handler,
@@ -74,7 +61,7 @@ Server::Server(ServerOptions options, ReactorPool& reactors, RequestHandler& han
 Server::~Server() {
     stop(std::chrono::milliseconds(0));
     // The last connections may have posted for the server: wait until that has run.
-    for (auto& shard : shards_) run_on(shard->reactor(), [] {});
+    for (auto& shard : shards_) shard->reactor().run_and_wait([] {});
     registry_.remove(kUsedName, {});
     registry_.remove(kLimitName, {});
 }
@@ -90,13 +77,13 @@ Result<std::uint16_t> Server::listen(ListenerOptions options) {
 }
 
 void Server::start() {
-    run_on(reactors_[0], [this] {
+    reactors_[0].run_and_wait([this] {
         for (auto& acceptor : acceptors_) acceptor->start();
     });
 }
 
 void Server::stop(std::chrono::milliseconds patience) {
-    run_on(reactors_[0], [this] {
+    reactors_[0].run_and_wait([this] {
         for (auto& acceptor : acceptors_) acceptor->stop();
     });
     on_each_reactor(&Shard::drain);
@@ -158,7 +145,7 @@ bool Server::wait_until_empty(std::chrono::milliseconds patience) {
 
 void Server::on_each_reactor(void (Shard::*call)()) {
     for (auto& shard : shards_) {
-        run_on(shard->reactor(), [&] { ((*shard).*call)(); });
+        shard->reactor().run_and_wait([&] { ((*shard).*call)(); });
     }
 }
 

@@ -160,11 +160,18 @@ CommitMember::Pace PartitionLog::take() {
     in_cycle_ = true;
     cycle_error_.reset();
     checkpoint_.reset();
-    if (ended_) return Pace::kQuick;
+    if (ended_) {
+        cycle_error_ = *ended_;  // nothing of it is synced again: its descriptor may have failed
+        return Pace::kQuick;
+    }
     pieces_.swap(pending_);  // both keep their memory for the next cycle
     cycle_tickets_.swap(pending_tickets_);
-    awaits_write_ = std::ranges::any_of(cycle_tickets_,
-                                        [](const Ticket& t) { return t.acks == Acks::kLeader; });
+    // On a remote volume a write has only reached this machine's cache: acks=1 waits for the sync
+    // too, or a taker elsewhere would not see what was acknowledged.
+    awaits_write_ =
+        volume_.is_local() && std::ranges::any_of(cycle_tickets_, [](const Ticket& ticket) {
+            return ticket.acks == Acks::kLeader;
+        });
     if (checkpoint_wanted_ && !checkpoint_running_) {
         checkpoint_wanted_ = false;
         producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
@@ -406,7 +413,9 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
     }
     if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
         checkpoint_wanted_ = true;
-    if (bytes > 0 && !std::exchange(reminder_set_, true))
+    // What waits for flush.ms is looked at again even if nothing more comes.
+    const bool waits_for_flush = unsynced_records_ > 0 && config()->flush_ms != LogConfig::kNoLimit;
+    if ((bytes > 0 || waits_for_flush) && !std::exchange(reminder_set_, true))
         options_.log_dir->remind(shared_from_this());
     return false;
 }

@@ -161,6 +161,10 @@ public:
                                                          std::int32_t current_leader_epoch) const
         KAAS_EXCLUDES(view_mutex_);
 
+    /// One session check, for answers that clients act upon (an offset out of range, a diverging
+    /// epoch): DESIGN rule 7. Thread: one that may block. Errors: kFenced, kIo.
+    [[nodiscard]] Result<void> confirm_session() const;
+
     [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
     /// The epoch whose directory holds the newest state: what the assignment calls written. Empty

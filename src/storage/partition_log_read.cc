@@ -61,6 +61,8 @@ Result<LogView> PartitionLog::open_view() const {
     return view_;
 }
 
+Result<void> PartitionLog::confirm_session() const { return options_.log_dir->session().confirm(); }
+
 Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
     KAAS_TRY_ASSIGN(seen, open_view());
     KAAS_TRY(check_epoch(read.current_leader_epoch));
@@ -68,7 +70,7 @@ Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
         // Clients act on this answer (they reset their position), so it is an effect: check first.
         if (patience != Patience::kMayBlock)
             return fail(ErrorCode::kWouldBlock, options_.directory);
-        KAAS_TRY(options_.log_dir->session().confirm());
+        KAAS_TRY(confirm_session());
         return fail(ErrorCode::kOffsetOutOfRange,
                     fmt::format("{}: offset {}, the log is [{}, {})", options_.directory, read.from,
                                 seen.log_start, seen.high_watermark));

@@ -38,8 +38,10 @@ bool is_unknown(ErrorCode error) {
 
 /// What the client read last is not what this log has at that place: tells where they part
 /// (KIP-320).
-void compare_history(const FetchTarget& target, Part& part) {
-    if (target.last_fetched_epoch < 0) return;
+/// False when the client must be told to go back and this thread may not ask the session first.
+[[nodiscard]] bool compare_history(const FetchTarget& target, Part& part,
+                                   storage::Patience patience) {
+    if (target.last_fetched_epoch < 0) return true;
     auto end = part.log->end_of_epoch(base::LeaderEpoch(target.last_fetched_epoch), -1);
     if (!end) {
         part.error = to_wire(end.error().code);
@@ -50,6 +52,14 @@ void compare_history(const FetchTarget& target, Part& part) {
         part.diverges = true;
         part.divergence = *end;
     }
+    bool tells = part.diverges || part.error == ErrorCode::kOffsetOutOfRange;
+    if (!tells) return true;
+    if (patience != storage::Patience::kMayBlock) return false;
+    if (auto alive = part.log->confirm_session(); !alive) {
+        part.diverges = false;
+        part.error = to_wire(alive.error().code);
+    }
+    return true;
 }
 
 /// One Fetch request under way.
@@ -85,9 +95,10 @@ private:
         for (std::size_t i = 0; i < parts_.size(); ++i) resolve(context_.targets[i], parts_[i]);
         if (read_parts(storage::Patience::kNever)) return decide();
         // Something is not in memory: the disk is waited for elsewhere.
-        call_->services().io_pool.post([self = shared_from_this()] {
+        call_->services().io_pool.post([self = shared_from_this()]() mutable {
             (void)self->read_parts(storage::Patience::kMayBlock);
-            self->call_->home().post([self] { self->decide(); });
+            auto& home = self->call_->home();
+            home.post([self = std::move(self)] { self->decide(); });
         });
     }
 
@@ -112,6 +123,7 @@ private:
         for (std::size_t i = 0; i < parts_.size(); ++i) {
             Part& part = parts_[i];
             if (part.log == nullptr) continue;
+            part.diverges = false;  // a first try may have been broken off
             const FetchTarget& target = context_.targets[i];
             storage::Read read;
             read.from = base::Offset(target.fetch_offset);
@@ -127,7 +139,7 @@ private:
             part.error = got ? ErrorCode::kNone : to_wire(got.error().code);
             if (!got) continue;
             part.read = std::move(*got);
-            compare_history(target, part);
+            if (!compare_history(target, part, patience)) return false;
             if (part.diverges || part.error != ErrorCode::kNone) part.read.records = {};
             bytes_ += part.read.records.length;
             room -= std::min(room, part.read.records.length);

@@ -39,7 +39,8 @@ ErrorCode check_leader_epoch(const storage::PartitionLog& log, std::int32_t curr
 
 LeaderHint leader_hint(const Call& call, const TopicRef& topic, std::int32_t partition) {
     const catalog::Image& image = call.state().partitions.image();
-    const catalog::Topic* found = find_topic(call, topic);
+    const catalog::Topic* found =
+        topic.by_id ? image.topic(base::TopicId{topic.id}) : image.topic(topic.name);
     const catalog::Partition* asked =
         found == nullptr ? nullptr : found->partition(base::PartitionId(partition));
     if (asked == nullptr) return {};
