@@ -21,7 +21,7 @@ void ProducerIds::next(base::Executor& home, Done done) {
         }
     }
     if (id.value() >= 0) {
-        done(id);
+        done(id);  // NOLINT(bugprone-use-after-move): moved only where no id was taken
     } else if (first_to_wait) {
         ask_for_more(home);
     }

@@ -17,7 +17,6 @@
 #include "wire/message.h"
 
 #include <algorithm>
-#include <concepts>
 #include <cstdint>
 #include <span>
 #include <type_traits>
