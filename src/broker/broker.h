@@ -30,8 +30,8 @@ using StartResult = base::Result<T, StartFault>;
 class Broker {
 public:
     struct Options {
-        /// The node cannot go on: the process should end. Called at most once, on the control
-        /// thread.
+        /// The node cannot go on: the process should end. Called at most once, on a thread of
+        /// the node.
         std::function<void(const std::string& why)> on_lost = [](const std::string&) {};
     };
 

@@ -163,7 +163,7 @@ private:
     void measure();
     void lost(const Error& why);
 
-    std::unique_ptr<storage::FileLock> lock_;
+    std::vector<std::unique_ptr<storage::FileLock>> locks_;
     std::vector<Member> members_;
     std::unique_ptr<ElectedEpoch> office_;
     base::Clock::Steady next_beat_{};
@@ -195,16 +195,19 @@ Result<void> Node::Impl::start() {
 }
 
 Result<void> Node::Impl::lock() {
-    auto& volume = *options_.volumes.front().volume;
-    auto locked = volume.lock(kLockFile, std::to_string(::getpid()));
-    if (locked) {
-        lock_ = std::move(*locked);
-        return {};
+    // Every volume, not only the first: whoever holds a volume's lock may mark the sessions on it.
+    for (const auto& [name, volume] : options_.volumes) {
+        auto locked = volume->lock(kLockFile, std::to_string(::getpid()));
+        if (locked) {
+            locks_.push_back(std::move(*locked));
+            continue;
+        }
+        if (locked.error().code != storage::ErrorCode::kLocked)
+            return failed(std::move(locked).error());
+        return fail(ErrorCode::kInUse,
+                    volume->root() + " is in use by process " + locked.error().context);
     }
-    if (locked.error().code != storage::ErrorCode::kLocked)
-        return failed(std::move(locked).error());
-    return fail(ErrorCode::kInUse,
-                volume.root() + " is in use by process " + locked.error().context);
+    return {};
 }
 
 Result<void> Node::Impl::check_identity() const {

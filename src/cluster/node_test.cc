@@ -154,6 +154,20 @@ TEST_F(NodeTest, DeadLifesSessionIsMarkedBeforeAnythingIsGivenAnew) {
     EXPECT_EQ(reader.find("orders", base::PartitionId(0)).state, Hosting::kServing);
 }
 
+TEST_F(NodeTest, SecondStartThatSharesAnyVolumeIsRefused) {
+    MemoryVolume shared;
+    auto with = options();
+    with.volumes = {{"main", &volume_}, {"shared", &shared}};
+    auto node = Node::start(with);
+    ASSERT_TRUE(node) << node.error().context;
+    auto other = options();
+    other.volumes = {{"shared", &shared}};
+    auto second = Node::start(other);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kInUse);
+    EXPECT_TRUE(create(**node, "still-served")) << "the first one was not touched";
+}
+
 TEST_F(NodeTest, SecondLiveStartIsRefusedWithThePid) {
     auto node = start();
     auto second = Node::start(options());

@@ -46,7 +46,8 @@ public:
 
     [[nodiscard]] virtual const base::FrameRef& frame() const = 0;
     [[nodiscard]] virtual Peer& peer() = 0;
-    /// The connection's: a `base::Executor`, with timers, and where `net::spawn` starts coroutines.
+    /// The connection's: a `base::Executor`, with timers, and where `net::spawn` would start
+    /// coroutines.
     [[nodiscard]] virtual Reactor& reactor() = 0;
 
     virtual void pass() = 0;

@@ -135,6 +135,21 @@ TEST_F(PartitionLogTest, AcksOneIsAnsweredBeforeTheSyncButAfterACheck) {
     EXPECT_TRUE(all.good());
 }
 
+TEST_F(PartitionLogTest, AcksOneOnARemoteVolumeWaitsForTheSync) {
+    volume_.set_local(false);
+    auto log = open(0);
+    Answer one;
+    ASSERT_TRUE(append(*log, {}, one, Acks::kLeader));
+    auto cycle = broker_->log_dir.next_cycle();
+    cycle->write();
+    cycle->answer_written();
+    EXPECT_FALSE(one.value) << "no other host can see it yet";
+    cycle->sync();
+    cycle->confirm();
+    cycle->settle();
+    EXPECT_TRUE(one.good());
+}
+
 TEST_F(PartitionLogTest, OneCycleChecksOnceAndWakesEachHomeOnce) {
     class Counting final : public base::Executor {
     public:
@@ -688,6 +703,47 @@ TEST_F(PartitionLogTest, FlushMsFlushesWhatIsOld) {
     ASSERT_TRUE(append(*log, {}, answer));
     broker_->commit_all();
     EXPECT_FALSE(answer.good());
+}
+
+TEST_F(PartitionLogTest, FlushMsHoldsForAPartitionThatGoesQuiet) {
+    LogConfig config;
+    config.flush_messages = 1000;
+    config.flush_ms = 7000;
+    auto log = open(0, config);
+    append_durably(*log, {.value = "last for a long time"});
+    for (int i = 0; i < 3; ++i) {
+        clock_.advance(std::chrono::seconds(5));
+        broker_->commit_all();
+    }
+    log.reset();
+    volume_.crash();
+    restart();
+    EXPECT_EQ(*read_values(*open(1)), (std::vector<std::string>{"last for a long time"}));
+}
+
+TEST_F(PartitionLogTest, AnEndedLogIsNotSyncedAgain) {
+    auto log = open(0);
+    append_durably(*log, {});
+    Answer failed;
+    ASSERT_TRUE(append(*log, {}, failed));
+    volume_.fail_nth(Operation::kSync, 1, {.code = ErrorCode::kIo});
+    broker_->commit_all();
+    ASSERT_FALSE(failed.good());
+    EXPECT_EQ(log->take(), CommitMember::Pace::kQuick);
+    EXPECT_EQ(log->to_sync(), nullptr);
+}
+
+TEST_F(PartitionLogTest, ASegmentThatTheManifestNamesAndThatIsGoneIsALoss) {
+    auto log = open(0);
+    append_durably(*log, {});
+    log.reset();
+    restart();
+    const std::string segment = "topic.AAAAAAAAAAAAAAAAAAAAAA/0/00000000/00000000000000000000.log";
+    ASSERT_TRUE(volume_.unlink(segment));
+    auto opened = broker_->open(1);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+    EXPECT_NE(opened.error().context.find(segment), std::string::npos) << opened.error().context;
 }
 
 TEST_F(PartitionLogTest, ACheckpointNamesOnlyWhatIsSynced) {

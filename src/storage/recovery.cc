@@ -96,6 +96,11 @@ public:
     [[nodiscard]] Result<Opened> run() {
         KAAS_TRY_ASSIGN(found, walk());
         if (!found) return fresh();
+        if (found->volume != &volume_) {
+            return fail(ErrorCode::kIo, paths_.directory + ": its newest epoch is on " +
+                                            found->volume->root() +
+                                            ", and logs do not yet read across volumes");
+        }
         KAAS_TRY(take_state(found->state));
         KAAS_TRY_ASSIGN(tail, open_tail(found->state));
         load_producers();
@@ -151,8 +156,15 @@ private:
         if (last_.bytes > 0) manifest_.sealed.push_back(last_);
         if (state.released) return last_.bytes;
         tail_path_ = paths_.file(last_.epoch, last_.base, ".log");
-        KAAS_TRY_ASSIGN(file, volume_.open(tail_path_, OpenMode::kRead));
-        tail_ = std::move(file);
+        auto file = volume_.open(tail_path_, OpenMode::kRead);
+        if (!file && file.error().code == ErrorCode::kNotFound) {
+            // Its manifest is durable and names it, so nobody has superseded us: the file is lost,
+            // or (elsewhere than here) the absence is a stale cache entry and goes by itself.
+            return fail(volume_.is_local() ? ErrorCode::kCorrupt : ErrorCode::kIo,
+                        tail_path_ + ": named by the manifest, and not there");
+        }
+        if (!file) return std::unexpected(std::move(file).error());
+        tail_ = std::move(*file);
         KAAS_TRY_ASSIGN(size, tail_->size());
         if (size < last_.bytes) {
             return fail(ErrorCode::kCorrupt, fmt::format("{} at {}: {} bytes were synced",
