@@ -22,7 +22,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string>
 #include <utility>

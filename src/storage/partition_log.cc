@@ -13,7 +13,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
