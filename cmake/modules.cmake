@@ -16,6 +16,7 @@ set(KAAS_MODULES base wire storage security net telemetry client catalog kube cl
 add_custom_target(generated)
 # Everything that is run and is no test.
 add_custom_target(programs)
+add_custom_target(fuzzers)
 
 configure_file(${PROJECT_SOURCE_DIR}/cmake/version.h.in
                ${PROJECT_BINARY_DIR}/generated/base/version.h @ONLY)
@@ -87,5 +88,6 @@ function(kaas_fuzz name)
     if(KAAS_FUZZ)
         kaas_executable(kaas_${name}_fuzz FOLDER fuzz ${ARGN})
         target_link_options(kaas_${name}_fuzz PRIVATE -fsanitize=fuzzer)
+        add_dependencies(fuzzers kaas_${name}_fuzz)
     endif()
 endfunction()

@@ -99,7 +99,7 @@ private:
     }
     Change create(const Image& image) {
         auto made = topic("t" + std::string(one_in(2) ? "." : "_") + std::to_string(counter_++),
-                          any_broker(image), static_cast<std::size_t>(1 + below(3)));
+                          any_broker(image), std::size_t{1} + static_cast<std::size_t>(below(3)));
         if (one_in(2)) made.configs = {{"cleanup.policy", "compact"}, {"segment.ms", "100"}};
         return TopicCreated{made};
     }

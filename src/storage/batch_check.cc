@@ -39,11 +39,13 @@ constexpr std::int64_t kNoTimestamp = -1;
 template <class T>
 [[nodiscard]] Result<T> translate(wire::Result<T> result) {
     if (result) return Result<T>(std::move(result).value());
-    return fail(to_code(result.error().code), std::move(result).error().context);
+    auto error = std::move(result).error();
+    return fail(to_code(error.code), std::move(error.context));
 }
 [[nodiscard]] Result<void> translate(wire::Result<void> result) {
     if (result) return {};
-    return fail(to_code(result.error().code), std::move(result).error().context);
+    auto error = std::move(result).error();
+    return fail(to_code(error.code), std::move(error.context));
 }
 
 [[nodiscard]] Result<wire::BatchView> only_batch(base::ByteView records) {
