@@ -21,6 +21,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,8 +115,8 @@ protected:
         table_->tick();
         pool_.run_all();
     }
-    Hosted find() { return reader_().find(topic_.id, base::PartitionId(0)); }
-    PartitionReader reader_() { return table_->reader(); }
+    Hosted find() { return new_reader().find(topic_.id, base::PartitionId(0)); }
+    PartitionReader new_reader() { return table_->reader(); }
     Answer& append(storage::PartitionLog& log) {
         auto& answer = answers_.emplace_back();
         auto offset = log.append(
@@ -149,7 +150,7 @@ TEST_F(PartitionTableTest, ImageIsAppliedOnceItsLogsAreOpen) {
     EXPECT_TRUE(applied_.empty());
     pool_.run_all();
     EXPECT_EQ(find().state, Hosting::kServing);
-    EXPECT_NE(reader_().find("orders", base::PartitionId(0)).log, nullptr);
+    EXPECT_NE(new_reader().find("orders", base::PartitionId(0)).log, nullptr);
     EXPECT_EQ(applied_, std::vector{image_->version()});
     EXPECT_EQ(opened_, (std::vector<catalog::OpenedEpoch>{{first(), base::LeaderEpoch(0)}}));
 }
@@ -172,7 +173,7 @@ TEST_F(PartitionTableTest, OthersPartitionsAreKnownButNotHere) {
     topic_.partitions.push_back(topic_.partitions[0]);
     topic_.partitions[1].leader = {base::BrokerId(2), {base::Uuid::random()}};
     give(catalog::TopicCreated{topic_});
-    auto reader = reader_();
+    auto reader = new_reader();
     EXPECT_EQ(reader.find("orders", base::PartitionId(1)).state, Hosting::kNotHere);
     EXPECT_EQ(reader.find("orders", base::PartitionId(2)).state, Hosting::kUnknown);
     EXPECT_EQ(reader.find("orders", base::PartitionId(-1)).state, Hosting::kUnknown);
@@ -322,9 +323,9 @@ TEST_F(PartitionTableTest, NameIsFreeForANewTopicAtOnce) {
     change(catalog::TopicCreated{topic_});
     push();  // one image for both
     pool_.run_all();
-    EXPECT_EQ(reader_().find("orders", base::PartitionId(0)).state, Hosting::kServing);
+    EXPECT_EQ(new_reader().find("orders", base::PartitionId(0)).state, Hosting::kServing);
     EXPECT_EQ(find().state, Hosting::kServing);
-    EXPECT_EQ(reader_().find(old, base::PartitionId(0)).state, Hosting::kUnknown);
+    EXPECT_EQ(new_reader().find(old, base::PartitionId(0)).state, Hosting::kUnknown);
 }
 
 TEST_F(PartitionTableTest, DeletionWhileItOpensClosesIt) {

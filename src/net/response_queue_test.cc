@@ -14,7 +14,6 @@
 
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -16,6 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdlib.h>  // mkdtemp
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -242,7 +242,7 @@ private:
         json::object shown = show_header(batch.header, position);
         auto crc = wire::check_crc(batch);
         shown["valid"] = crc.has_value();
-        item(std::move(shown));
+        item(shown);
         if (!crc) {
             damage(fmt::format("at byte {}: {}", position, crc.error().context));
         } else if (options_.records) {
@@ -330,7 +330,7 @@ private:
                                    {"timestamp", batch.timestamp_ms}});
             }
             shown["batches"] = std::move(batches);
-            item(std::move(shown));
+            item(shown);
         }
         return {};
     }
