@@ -19,6 +19,7 @@
 #include "net/stream.h"
 #include "storage/partition_log.h"
 
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

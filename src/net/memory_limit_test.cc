@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

@@ -12,12 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <latch>
 #include <memory>
-#include <set>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 namespace kaas::storage {

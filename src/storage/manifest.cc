@@ -5,7 +5,6 @@
 #include <boost/json/value_to.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -170,21 +169,21 @@ constexpr std::size_t kBatchNumbers = 4;
     KAAS_TRY_ASSIGN(list, array_at(object, "producers"));
     for (const auto& value : *list) {
         KAAS_TRY_ASSIGN(producer, producer_from_json(value));
-        producers.push_back(std::move(producer));
+        producers.push_back(producer);
     }
     return producers;
 }
 
 /// Puts what a line tells over what was known.
-void merge(std::vector<ProducerImage>& known, std::vector<ProducerImage> told) {
+void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& told) {
     std::unordered_map<base::ProducerId, std::size_t> places;
     for (std::size_t i = 0; i < known.size(); ++i) places.emplace(known[i].id, i);
-    for (auto& producer : told) {
+    for (const auto& producer : told) {
         const auto [place, fresh] = places.try_emplace(producer.id, known.size());
         if (fresh) {
-            known.push_back(std::move(producer));
+            known.push_back(producer);
         } else {
-            known[place->second] = std::move(producer);
+            known[place->second] = producer;
         }
     }
 }
@@ -319,7 +318,7 @@ Result<void> Manifest::apply_change(const json::object& line) {
         KAAS_TRY(take_extent(*extent, facts));
         KAAS_TRY_ASSIGN(told, producers_from_json(line));
         roll(facts);
-        merge(producers, std::move(told));
+        merge(producers, told);
     }
     if (line.contains("log_start")) {
         KAAS_TRY_ASSIGN(start, number(line, "log_start", log_start.value(), kMost));
@@ -336,7 +335,7 @@ Result<void> Manifest::apply_synced(const json::object& facts) {
     if (extent.end < active->end || extent.bytes < active->bytes) return corrupt("end");
     KAAS_TRY_ASSIGN(told, producers_from_json(facts));
     active = extent;
-    merge(producers, std::move(told));
+    merge(producers, told);
     return {};
 }
 

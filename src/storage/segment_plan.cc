@@ -1,6 +1,7 @@
 #include "storage/segment_plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>

@@ -8,10 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kaas::storage {
@@ -59,6 +61,7 @@ TEST(SparseIndexTest, FilesAreApachesAndGrowByWhatIsNew) {
     ASSERT_TRUE(offsets.flush(volume));
     ASSERT_TRUE(times.flush(volume));
     const auto text = [](const char* bytes, std::size_t n) { return std::string(bytes, n); };
+    // NOLINTBEGIN(bugprone-string-literal-with-embedded-nul): with their length beside them
     EXPECT_EQ(*read_whole(volume, "a.index", 100), text("\0\0\1\2\0\1\21\160", 8));
     EXPECT_EQ(*read_whole(volume, "a.timeindex", 100),
               text("\0\0\1\213\317\345\150\0\0\0\1\2", 12));
@@ -66,6 +69,7 @@ TEST(SparseIndexTest, FilesAreApachesAndGrowByWhatIsNew) {
     ASSERT_TRUE(offsets.flush(volume));
     EXPECT_EQ(*read_whole(volume, "a.index", 100),
               text("\0\0\1\2\0\1\21\160\0\0\1\3\0\1\21\161", 16));
+    // NOLINTEND(bugprone-string-literal-with-embedded-nul)
 }
 
 TEST(SparseIndexTest, NoFileBeforeThereIsAnEntryButOneAtTheEnd) {
