@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(120)
 def tool(kaas_or_other):
     def run(name, *arguments, input=None, fails=False):
         done = subprocess.run(
-            apache.tool_command(name, "--bootstrap-server", kaas_or_other.bootstrap, *arguments),
+            apache.tool_command(name, *arguments, "--bootstrap-server", kaas_or_other.bootstrap),
             input=input, capture_output=True, text=True, timeout=90)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -56,9 +56,9 @@ def test_broker_api_versions_lists_each_served_api(tool):
     shown = tool("kafka-broker-api-versions")
     for api in codec.protocol().apis:
         if api.since:
-            row = re.search(rf"\b{api.name}\({api.key}\): (\d+) to (\d+) \[usable: \d+\]", shown)
+            row = re.search(rf"\b{api.name}\({api.key}\): (?:\d+ to )?(\d+) \[usable: \d+\]", shown)
             assert row, f"{api.name} is not usable:\n{shown}"
-            assert int(row[2]) == api.request.stable.high
+            assert int(row[1]) == api.request.stable.high
 
 
 def test_cluster_id_is_told(tool):
