@@ -19,7 +19,7 @@
 #include "net/stream.h"
 #include "storage/partition_log.h"
 
-#include <netinet/in.h>
+#include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -80,7 +80,7 @@ void Shard::gone(Connections::iterator connection) {
 }
 
 void Shard::wait_for_memory(std::shared_ptr<Connection> connection, bool again) {
-    hungry_.push_back(std::move(connection));
+    hungry_.push_back(connection);
     if (again) return;
     server_.metrics_.memory_waits.add();
     // At once, as one that has waited: the place beyond the limit may be free, and no release may

@@ -14,6 +14,7 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,7 @@ TestClient::TestClient(const std::string& host, std::uint16_t port, int receive_
     addrinfo* address = nullptr;
     EXPECT_EQ(::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &address), 0);
     socket_ = base::UniqueFd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // NOLINTBEGIN(misc-include-cleaner): <sys/socket.h> takes these from the kernel's headers
     if (receive_buffer_bytes > 0) {
         ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes,
                      sizeof(receive_buffer_bytes));
@@ -52,6 +54,7 @@ TestClient::TestClient(const std::string& host, std::uint16_t port, int receive_
     timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    // NOLINTEND(misc-include-cleaner)
     refused_ = ::connect(socket_.get(), address->ai_addr, address->ai_addrlen) != 0;
     ::freeaddrinfo(address);
 }
@@ -101,11 +104,13 @@ void ScriptedHandler::handle(std::unique_ptr<Exchange> exchange) {
         changed_.notify_all();
     }
     if (hold) return;
+    // NOLINTBEGIN(bugprone-use-after-move): held ones have returned
     if (action) return action(std::move(exchange));
     if (word == "echo") return exchange->respond(text_response(rest));
     if (word == "size") return exchange->respond(text_response(std::to_string(text.size())));
     if (word == "silent") return exchange->no_response();
     if (word == "close") return exchange->close("the test wants it");
+    // NOLINTEND(bugprone-use-after-move)
     EXPECT_EQ(word, "drop");
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <chrono>  // NOLINT(misc-include-cleaner): its literals
 #include <memory>
 #include <random>
 #include <vector>

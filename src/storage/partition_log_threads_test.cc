@@ -125,7 +125,7 @@ TEST_F(PartitionLogThreadsTest, ManyReactorsAppendAndReadAtOnce) {
             for (auto& log : logs_) {
                 log->set_config(config_);
                 EXPECT_TRUE(log->first_at_or_after(0, Isolation::kReadCommitted));
-                (void)log->end_of_epoch(base::LeaderEpoch{0}, -1);
+                EXPECT_TRUE(log->end_of_epoch(base::LeaderEpoch{0}, -1));
             }
             std::this_thread::yield();
         }

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "wire/api_key.h"
 
-#include <algorithm>
+#include <algorithm>  // NOLINT(misc-include-cleaner): ranges::lower_bound
 #include <cstdint>
 
 namespace kaas::wire {

@@ -76,8 +76,8 @@ Result<BatchHeader> BatchHeader::parse(ByteView bytes) {
 }
 
 std::int32_t sequence_after(std::int32_t sequence, std::int32_t steps) {
-    constexpr std::int64_t modulus = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
-    return static_cast<std::int32_t>((std::int64_t{sequence} + steps) % modulus);
+    constexpr std::int64_t kModulus = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
+    return static_cast<std::int32_t>((std::int64_t{sequence} + steps) % kModulus);
 }
 
 std::int32_t BatchHeader::last_sequence() const {

@@ -61,9 +61,9 @@ TEST(RecordBatch, HeaderFieldsAsWritten) {
 }
 
 TEST(RecordBatch, SequenceWrapsToZero) {
-    constexpr std::int32_t max = std::numeric_limits<std::int32_t>::max();
-    EXPECT_EQ(sequence_after(max, 1), 0);
-    EXPECT_EQ(sequence_after(max - 1, 3), 1);
+    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
+    EXPECT_EQ(sequence_after(kMax, 1), 0);
+    EXPECT_EQ(sequence_after(kMax - 1, 3), 1);
     EXPECT_EQ(sequence_after(5, 0), 5);
 }
 
