@@ -89,10 +89,22 @@ Result<std::optional<BatchPlace>> HeaderCursor::next() {
 
 namespace {
 
-[[nodiscard]] Result<std::optional<BatchPlace>> scan(HeaderCursor& cursor, base::Offset offset) {
-    for (;;) {
+/// The first batch from the cursor on that ends at `offset` or later. No checksum covers a batch's
+/// offsets, so that they go upwards and stay within the segment is what shows a damaged one.
+[[nodiscard]] Result<std::optional<BatchPlace>> scan(HeaderCursor& cursor, const SegmentSpan& span,
+                                                     base::Offset offset) {
+    for (auto from = span.facts.base;;) {
         KAAS_TRY_ASSIGN(place, cursor.next());
-        if (!place || place->last_offset >= offset) return place;
+        if (!place) return place;
+        if (place->base_offset < from || place->last_offset < place->base_offset ||
+            place->last_offset >= span.facts.end) {
+            return fail(ErrorCode::kCorrupt,
+                        fmt::format("{} at {}: offsets {} to {}, not within [{}, {})",
+                                    span.segment->path(), place->position, place->base_offset,
+                                    place->last_offset, from, span.facts.end));
+        }
+        if (place->last_offset >= offset) return place;
+        from = place->last_offset + 1;
     }
 }
 
@@ -115,17 +127,17 @@ Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span
         return HeaderCursor(*file, span.segment->path(), position, facts.bytes, patience);
     };
     auto cursor = cursor_at(hint.value_or(0));
-    if (hint) return scan(cursor, offset);
+    if (hint) return scan(cursor, span, offset);
     KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
                                [&](const OffsetEntry& e) {
                                    return e.relative_offset <= offset - facts.base &&
                                           static_cast<std::uint64_t>(e.position) < facts.bytes;
                                },
                                patience));
-    if (!entry) return scan(cursor, offset);
+    if (!entry) return scan(cursor, span, offset);
     auto indexed = cursor_at(static_cast<std::uint64_t>(entry->position));
     KAAS_TRY_ASSIGN(good, keeps_promise(indexed, facts.base + entry->relative_offset));
-    return scan(good ? indexed : cursor, offset);
+    return scan(good ? indexed : cursor, span, offset);
 }
 
 Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
