@@ -68,14 +68,24 @@ void HostedPartition::opened(storage::Result<LogPtr> result, base::Clock::Steady
 void HostedPartition::closed() {
     busy_ = false;
     given_up_ = held_->epoch;
-    log_.reset();
+    let_go();
     held_.reset();
+}
+
+void HostedPartition::let_go() {
+    if (log_->at_work()) leaving_.push_back(log_);
+    log_.reset();
+}
+
+bool HostedPartition::at_rest() {
+    std::erase_if(leaving_, [](const LogPtr& log) { return !log->at_work(); });
+    return !busy_ && !log_ && leaving_.empty();
 }
 
 void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {
     base::log::warn("cluster", "{}: epoch {} has failed: {}", directory_, held_->epoch,
                     why.context);
-    log_.reset();
+    let_go();
     show(Hosting::kOffline);
     plan_retry(why.code, now);
 }

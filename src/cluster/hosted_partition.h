@@ -65,6 +65,9 @@ public:
     [[nodiscard]] const std::shared_ptr<Slot>& slot() const { return slot_; }
     [[nodiscard]] Hosting state() const { return state_; }
     [[nodiscard]] bool busy() const { return busy_; }
+    /// True when nothing of it touches files: no step runs, no log is open, and the last cycle of
+    /// every log that it had has ended. A volume that hangs may keep one for long.
+    [[nodiscard]] bool at_rest();
     /// False when the running step is for a tenure that is not wanted any more.
     [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
     [[nodiscard]] const LogPtr& log() const { return log_; }
@@ -75,6 +78,7 @@ public:
     std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
 
 private:
+    void let_go();
     void show(Hosting state);
     void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
 
@@ -85,6 +89,7 @@ private:
     std::optional<Tenure> wanted_;
     std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
     LogPtr log_;
+    std::vector<LogPtr> leaving_;  ///< ended, but a cycle of theirs still ran
     base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
     Hosting state_ = Hosting::kNotHere;
     bool busy_ = false;

@@ -351,11 +351,12 @@ void PartitionTable::Impl::remove_when_closed(const base::TopicId& topic) {
     auto found = removals_.find(topic);
     if (closing_ || found == removals_.end()) return;
     auto& removal = found->second;
-    const bool open = std::ranges::any_of(removal.closing, [](const HostedPartitionPtr& partition) {
-        return partition->busy() || partition->log();
-    });
     // Without the record of the deletion nothing is removed: absence deletes nothing (rule 4).
-    if (open || removal.busy || removal.deletion.name.empty()) return;
+    if (removal.busy || removal.deletion.name.empty()) return;
+    // A cycle that still runs holds files open by name: not under its feet. The next tick looks
+    // again.
+    const auto at_rest = [](const HostedPartitionPtr& partition) { return partition->at_rest(); };
+    if (!std::ranges::all_of(removal.closing, at_rest)) return;
     removal.busy = true;
     jobs_.emplace_back(
         [self = shared_from_this(), deletion = removal.deletion] { self->remove(deletion); });

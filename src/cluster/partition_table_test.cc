@@ -5,7 +5,6 @@
 
 #include "cluster/partition_table.h"
 
-#include "base/executor.h"
 #include "base/ids.h"
 #include "base/uuid.h"
 #include "catalog/change.h"
@@ -19,7 +18,6 @@
 
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,24 +29,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using storage::testing::Answer;
+using storage::testing::HeldExecutor;
 using storage::testing::make_batch;
 using storage::testing::to_append;
-
-/// Runs what is posted when the test says so.
-class HeldExecutor final : public base::Executor {
-public:
-    void post(Work work) override { queue_.push_back(std::move(work)); }
-    void run_all() {
-        while (!queue_.empty()) {
-            auto work = std::move(queue_.front());
-            queue_.pop_front();
-            work();
-        }
-    }
-
-private:
-    std::deque<Work> queue_;
-};
 
 class PartitionTableTest : public ::testing::Test {
 protected:
@@ -65,7 +48,8 @@ protected:
                     if (configs.contains("max.message.bytes")) config.max_message_bytes = 7;
                     return config;
                 },
-            .reports = {}};
+            .reports = {},
+            .release_patience = 0ms};
         options.reports.applied = [this](catalog::ImageVersion version) {
             applied_.push_back(version);
         };
@@ -302,6 +286,43 @@ TEST_F(PartitionTableTest, DeletedTopicIsReclaimedAndReportedWhenItsLogsAreClose
     pool_.run_all();
     EXPECT_FALSE(volume_.list(directory));
     EXPECT_TRUE(volume_.list(std::string(kDeletedDirectory))->empty());
+    EXPECT_EQ(reclaimed_, std::vector{topic_.id});
+}
+
+TEST_F(PartitionTableTest, FilesOfADeletedTopicStayWhileACycleRuns) {
+    give(catalog::TopicCreated{topic_});
+    Answer answer;
+    ASSERT_TRUE(find().log->append(
+        to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver())));
+    auto cycle = broker_.log_dir.next_cycle();
+    cycle->write();
+    give(catalog::TopicDeleted{topic_.id});
+    EXPECT_FALSE(answer.value->has_value()) << "the producer need not wait";
+    tick(1s);
+    EXPECT_TRUE(volume_.list(catalog::topic_directory("orders", topic_.id)));
+    EXPECT_TRUE(reclaimed_.empty());
+    cycle->sync();
+    cycle->confirm();
+    cycle->settle();
+    tick(1s);
+    EXPECT_FALSE(volume_.list(catalog::topic_directory("orders", topic_.id)));
+    EXPECT_EQ(reclaimed_, std::vector{topic_.id});
+}
+
+TEST_F(PartitionTableTest, FilesStayForACycleOfALogThatWasReleasedBefore) {
+    give(catalog::TopicCreated{topic_});
+    Answer answer;
+    ASSERT_TRUE(find().log->append(
+        to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver())));
+    auto cycle = broker_.log_dir.next_cycle();
+    cycle->write();
+    assign(1, {base::BrokerId(2), {base::Uuid::random()}});  // not waited for
+    give(catalog::TopicDeleted{topic_.id});
+    EXPECT_TRUE(reclaimed_.empty());
+    cycle->sync();
+    cycle->confirm();
+    cycle->settle();
+    tick(1s);
     EXPECT_EQ(reclaimed_, std::vector{topic_.id});
 }
 

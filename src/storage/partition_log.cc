@@ -171,7 +171,7 @@ CommitMember::Pace PartitionLog::take() {
         volume_.is_local() && std::ranges::any_of(cycle_tickets_, [](const Ticket& ticket) {
             return ticket.acks == Acks::kLeader;
         });
-    if (checkpoint_wanted_ && !checkpoint_running_) {
+    if (checkpoint_wanted_ && checkpoint_state_ == CheckpointState::kNone) {
         checkpoint_wanted_ = false;
         producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
         checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.images()};
@@ -330,7 +330,7 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
 Result<void> PartitionLog::begin_epoch() {
     base::MutexLock lock(manifest_mutex_);
     const auto directory = paths_.epoch_directory(options_.epoch);
-    if (!written_epoch()) KAAS_TRY(make_partition_directories(volume_, options_.directory));
+    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory));
     KAAS_TRY(volume_.make_directory(directory));
     auto segment =
         std::make_shared<Segment>(paths_, options_.epoch, written_.base, IndexOrigin::kNew);
@@ -407,7 +407,7 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
     if (checkpoint_ && begun_ && synced_.end == checkpoint_->at) {
         unrecorded_ = false;
         unrecorded_bytes_ = 0;
-        checkpoint_running_ = true;
+        checkpoint_state_ = CheckpointState::kQueued;
         return true;
     }
     if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
@@ -419,15 +419,24 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
     return false;
 }
 
+bool PartitionLog::begin_checkpoint() {
+    base::MutexLock lock(mutex_);
+    // The last line says more than a checkpoint could; without one, the next recovery reads more.
+    const bool ends = ended_ || draining_;
+    checkpoint_state_ = ends ? CheckpointState::kNone : CheckpointState::kWriting;
+    return !ends;
+}
+
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
                                     std::vector<ProducerImage> producers) {
+    if (!begin_checkpoint()) return;
     if (const auto recorded = record_checkpoint(segment, facts, std::move(producers)); !recorded) {
         // Nothing depends on it: the next recovery only has more to read.
         base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, facts.end,
                         recorded.error().context);
     }
     base::MutexLock lock(mutex_);
-    checkpoint_running_ = false;
+    checkpoint_state_ = CheckpointState::kNone;
     if (checkpoint_wanted_ && !ended_) ask_for_cycle();
     idle_.notify_all();
 }
@@ -460,7 +469,7 @@ Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
         draining_ = true;
         const auto deadline = options_.log_dir->clock().now() + patience;
         const auto busy = [&]() KAAS_REQUIRES(mutex_) {
-            return in_cycle_ || asked_for_cycle_ || checkpoint_running_;
+            return in_cycle_ || asked_for_cycle_ || checkpoint_state_ == CheckpointState::kWriting;
         };
         while (!ended_ && busy()) {
             const auto left = deadline - options_.log_dir->clock().now();
@@ -504,6 +513,11 @@ void PartitionLog::abandon(ErrorCode why) {
         end(Error{why, options_.directory + " was abandoned"}, wakeups);
     }
     wakeups.post();
+}
+
+bool PartitionLog::at_work() const {
+    base::MutexLock lock(mutex_);
+    return in_cycle_ || checkpoint_state_ == CheckpointState::kWriting;
 }
 
 void PartitionLog::fail_stalled() {

@@ -181,8 +181,12 @@ public:
     /// block. An error only says that the last line is not there; the release stands.
     [[nodiscard]] Result<void> release(std::chrono::milliseconds patience)
         KAAS_EXCLUDES(mutex_, view_mutex_);
-    /// Ends the log at once without writing anything: fenced, or its topic is deleted. Thread: any.
+    /// Ends the log at once, for ever, without a last line: fenced, or its topic is deleted. A cycle
+    /// that runs goes on: see `at_work`. Thread: any.
     void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// True while a cycle or a checkpoint may touch its files. False for ever once the log has ended
+    /// and the last of them has. Thread: any.
+    [[nodiscard]] bool at_work() const KAAS_EXCLUDES(mutex_);
     /// The watchdog's: fails every ticket with kStalled. The batches stay in the log's future, and
     /// a duplicate of one resolves with it. Thread: any.
     void fail_stalled() KAAS_EXCLUDES(mutex_);
@@ -225,6 +229,8 @@ private:
         base::Offset at;
         std::vector<ProducerImage> producers;
     };
+    /// A checkpoint that is only queued dies with the log: nobody waits for the pool's queue.
+    enum class CheckpointState { kNone, kQueued, kWriting };
     struct Watcher {
         WatchId id;
         Watch watch;
@@ -258,6 +264,8 @@ private:
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
 
     // On the I/O pool.
+    /// False when the log ends or has ended: then nothing is to be written.
+    [[nodiscard]] bool begin_checkpoint() KAAS_EXCLUDES(mutex_);
     void write_checkpoint(Segment& segment, const SegmentFacts& facts,
                           std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
@@ -296,7 +304,7 @@ private:
     std::vector<Ticket> cycle_tickets_ KAAS_GUARDED_BY(mutex_);
     bool checkpoint_wanted_ KAAS_GUARDED_BY(mutex_) = false;
     bool reminder_set_ KAAS_GUARDED_BY(mutex_) = false;
-    bool checkpoint_running_ KAAS_GUARDED_BY(mutex_) = false;
+    CheckpointState checkpoint_state_ KAAS_GUARDED_BY(mutex_) = CheckpointState::kNone;
     /// Written since the last checkpoint, and whether there is anything at all that it should vouch
     /// for.
     std::uint64_t unrecorded_bytes_ KAAS_GUARDED_BY(mutex_) = 0;

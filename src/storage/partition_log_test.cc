@@ -23,6 +23,7 @@ namespace {
 using testing::Answer;
 using testing::BatchOptions;
 using testing::Broker;
+using testing::HeldExecutor;
 using testing::make_batch;
 using testing::read_all;
 using testing::read_values;
@@ -55,15 +56,51 @@ protected:
     std::unique_ptr<Broker> broker_ = std::make_unique<Broker>(volume_, clock_);
 };
 
-TEST_F(PartitionLogTest, NothingIsMadeForAPartitionThatIsNeverWritten) {
-    const auto before = volume_.steps();
+TEST_F(PartitionLogTest, OnlyTheTopicsDirectoryIsMadeForAPartitionThatIsNeverWritten) {
     auto log = open(0);
-    EXPECT_EQ(volume_.steps(), before);
+    EXPECT_TRUE(volume_.list("topic.AAAAAAAAAAAAAAAAAAAAAA")->empty());
+    const auto before = volume_.steps();
     EXPECT_EQ(log->latest(Isolation::kReadUncommitted).offset, base::Offset{0});
     EXPECT_FALSE(log->written_epoch());
     ASSERT_TRUE(read_all(*log, base::Offset{0}));
     ASSERT_TRUE(log->release(std::chrono::seconds(1)));
     EXPECT_EQ(volume_.steps(), before);
+}
+
+TEST_F(PartitionLogTest, AWriterNeverMakesTheDirectoryOfADeletedTopicAgain) {
+    auto log = open(0);
+    ASSERT_TRUE(volume_.remove_directory("topic.AAAAAAAAAAAAAAAAAAAAAA"));
+    Answer answer;
+    ASSERT_TRUE(append(*log, {}, answer));
+    broker_->commit_all();
+    EXPECT_EQ(answer.value->error().code, ErrorCode::kNotFound);
+    EXPECT_TRUE(volume_.list("")->empty());
+}
+
+TEST_F(PartitionLogTest, ReleaseDoesNotWaitForACheckpointThatIsOnlyQueued) {
+    TestingSession session;
+    HeldExecutor pool;  // all of whose threads may be releasing logs
+    LogDir log_dir({.volume = &volume_,
+                    .session = &session,
+                    .io_pool = &pool,
+                    .clock = &clock_,
+                    .owner = {.broker = base::BrokerId{1}, .incarnation = {}}});
+    auto log = *PartitionLog::open({.log_dir = &log_dir,
+                                    .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                    .epoch = base::LeaderEpoch{0},
+                                    .earlier = {},
+                                    .config = {}});
+    Answer answer;
+    ASSERT_TRUE(append(*log, {}, answer));
+    ASSERT_TRUE(log_dir.run_cycle());
+    clock_.advance(std::chrono::seconds(6));
+    ASSERT_TRUE(log_dir.run_cycle());
+    ASSERT_EQ(pool.size(), 1U) << "the checkpoint";
+    EXPECT_FALSE(log->at_work());
+    EXPECT_TRUE(log->release(std::chrono::milliseconds(0)));
+    const auto before = volume_.steps();
+    pool.run_all();
+    EXPECT_EQ(volume_.steps(), before) << "nothing is written behind the last line";
 }
 
 TEST_F(PartitionLogTest, AnAppendIsVisibleAndAnsweredOnlyAfterItsCycle) {
@@ -430,7 +467,7 @@ TEST_F(PartitionLogTest, AnEpochThatATakerClosedIsLostAtItsFirstWrite) {
     auto zombie = open(0);
     std::optional<Error> failure;
     Broker next(volume_, clock_);
-    ASSERT_TRUE(make_partition_directories(volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0"));
+    ASSERT_TRUE(make_partition_directory(volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0"));
     ASSERT_TRUE(next.open(1));
     Answer answer;
     ASSERT_TRUE(append(*zombie, {}, answer));

@@ -125,7 +125,8 @@ private:
         // is the truth; elsewhere an absence may be a stale cache entry, and making the directory
         // is the way to know.
         if (volume_.is_local()) return std::nullopt;
-        KAAS_TRY(make_partition_directories(volume_, paths_.directory));
+        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
+        KAAS_TRY(make_partition_directory(volume_, paths_.directory));
         return take_over(path, options_.earlier);
     }
 
@@ -191,7 +192,8 @@ private:
 
     /// The first epoch of a partition, or one after epochs that never wrote.
     [[nodiscard]] Result<Opened> fresh() {
-        if (!options_.earlier.empty()) KAAS_TRY(log_dir_.session().confirm());
+        KAAS_TRY(log_dir_.session().confirm());
+        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
         return lazy(std::nullopt);
     }
 
@@ -307,22 +309,26 @@ private:
     std::string tail_path_;
 };
 
+[[nodiscard]] std::string topic_of(const std::string& directory) {
+    return directory.substr(0, directory.rfind('/'));
+}
+
+[[nodiscard]] Result<void> make_if_missing(Volume& volume, const std::string& path) {
+    auto made = volume.make_directory(path);
+    if (!made && made.error().code == ErrorCode::kExists) return {};
+    return made;
+}
+
 }  // namespace
 
-Result<void> make_partition_directories(Volume& volume, const std::string& directory) {
-    const auto make = [&](const std::string& path) -> Result<void> {
-        auto made = volume.make_directory(path);
-        if (!made && made.error().code == ErrorCode::kExists) return {};
-        return made;
-    };
-    const auto slash = directory.rfind('/');
-    const auto topic = slash == std::string::npos ? std::string() : directory.substr(0, slash);
-    if (!topic.empty()) {
-        KAAS_TRY(make(topic));
-        KAAS_TRY(volume.sync_directory(""));
-    }
-    KAAS_TRY(make(directory));
-    return volume.sync_directory(topic);
+Result<void> make_topic_directory(Volume& volume, const std::string& directory) {
+    return make_if_missing(volume, topic_of(directory));
+}
+
+Result<void> make_partition_directory(Volume& volume, const std::string& directory) {
+    KAAS_TRY(volume.sync_directory(""));
+    KAAS_TRY(make_if_missing(volume, directory));
+    return volume.sync_directory(topic_of(directory));
 }
 
 Result<Opened> recover(const PartitionLogOptions& options) { return Recovery(options).run(); }

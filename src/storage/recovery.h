@@ -35,8 +35,13 @@ struct Opened {
 /// file and offset, the volume's.
 [[nodiscard]] Result<Opened> recover(const PartitionLogOptions& options);
 
-/// Makes `<topic>/<partition>`, each level exclusively (that it exists already is fine), durable by
-/// name.
-[[nodiscard]] Result<void> make_partition_directories(Volume& volume, const std::string& directory);
+/// Makes the topic's directory of `<topic>/<partition>`; that it exists already is fine. Only at an
+/// opening, never at a write: an epoch that outlives its topic must not make it again (DESIGN 8).
+/// Durable by name once `make_partition_directory` is.
+[[nodiscard]] Result<void> make_topic_directory(Volume& volume, const std::string& directory);
+
+/// Makes the partition's directory in its topic's; that it exists already is fine. Both are durable
+/// by name then. Errors: kNotFound when the topic's is not there (any more), the volume's.
+[[nodiscard]] Result<void> make_partition_directory(Volume& volume, const std::string& directory);
 
 }  // namespace kaas::storage

@@ -8,7 +8,9 @@
 #include "storage/testing_session.h"
 #include "wire/records.h"
 
+#include <cstddef>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +60,23 @@ struct BatchOptions {
             .home = &home,
             .done = std::move(done)};
 }
+
+/// Runs what is posted when the test says so.
+class HeldExecutor final : public base::Executor {
+public:
+    void post(Work work) override { queue_.push_back(std::move(work)); }
+    void run_all() {
+        while (!queue_.empty()) {
+            auto work = std::move(queue_.front());
+            queue_.pop_front();
+            work();
+        }
+    }
+    [[nodiscard]] std::size_t size() const { return queue_.size(); }
+
+private:
+    std::deque<Work> queue_;
+};
 
 /// One life of a broker on a volume.
 struct Broker {
