@@ -24,8 +24,9 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-START_SECONDS = 20
-STOP_SECONDS = 20
+# Bounds for a machine under load, not expectations: a broker that is quick costs its own time alone.
+START_SECONDS = 60
+STOP_SECONDS = 60
 
 
 class BrokerError(RuntimeError):
@@ -92,8 +93,7 @@ class Broker:
 
     def _answers(self):
         """ApiVersions 0 is answered: a listener alone is bound before there is anything to serve."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
-            probe.settimeout(1)
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as probe:
             probe.sendall(struct.pack(">ihhih", 10, 18, 0, 0, -1))
             return probe.recv(1) != b""
         return False

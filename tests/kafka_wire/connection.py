@@ -74,7 +74,7 @@ class Connection:
     def call(self, name: str, version: int, body: dict | bytes | None = None) -> dict:
         return self.receive(name, version, self.send(name, version, body or {}))
 
-    def is_closed(self, wait: float = 5) -> bool:
+    def is_closed(self, wait: float = 30) -> bool:
         """True when the broker closes without a further byte; False when it answers or stays silent."""
         self.socket.settimeout(wait)
         try:

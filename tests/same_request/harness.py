@@ -10,6 +10,7 @@ import dataclasses
 import fnmatch
 import pathlib
 import re
+import time
 import uuid
 
 from kafka_wire import batch, codec
@@ -18,6 +19,11 @@ from kafka_wire.connection import Closed, Connection
 HERE = pathlib.Path(__file__).resolve().parent
 
 CASES = {}
+
+# Seconds. Silence that a case does not expect is waited out for longer than a slow broker needs: it
+# would pass for an answer, and be compared.
+PATIENCE = 60
+EXPECTED_SILENCE = 6
 
 
 def case(function):
@@ -37,7 +43,7 @@ class Subject:
 
     def open(self) -> Connection:
         if self.connection is None:
-            self.connection = Connection(self.address, timeout=6)
+            self.connection = Connection(self.address, timeout=PATIENCE)
         return self.connection
 
     def reopen(self) -> None:
@@ -51,9 +57,11 @@ class Subject:
     def name(self, topic: str) -> str:
         return f"{self.prefix}{topic}"
 
-    def ask(self, label: str, api: str, version: int, body: dict | bytes | None = None):
-        """Notes the answer, or "closed", or "silent" (none in 6 s); gives the answer or None."""
+    def ask(self, label: str, api: str, version: int, body: dict | bytes | None = None,
+            patience: float = PATIENCE):
+        """Notes the answer, or "closed", or "silent" (none for so long); gives the answer or None."""
         try:
+            self.open().socket.settimeout(patience)
             answer = self.open().call(api, version, body)
         except Closed:
             answer = "closed"
@@ -72,6 +80,14 @@ class Subject:
     def quiet(self, api: str, version: int, body: dict) -> dict:
         """An answer that prepares a case and is not compared."""
         return self.open().call(api, version, body)
+
+    def await_answer(self, wanted, api: str, version: int, body: dict) -> dict:
+        """Asks until `wanted(answer)`: both brokers do things in the background, at a machine's pace."""
+        deadline = time.monotonic() + PATIENCE
+        while not wanted(answer := self.quiet(api, version, body)):
+            assert time.monotonic() < deadline, f"{api} still answers {answer}"
+            time.sleep(0.002)
+        return answer
 
     def send_raw(self, label: str, data: bytes) -> None:
         """Sends bytes as they are; notes whether the connection is closed."""
@@ -93,11 +109,8 @@ class Subject:
         """Apache answers a create before its leaders serve; a fresh topic would make answers chance."""
         latest = {"replica_id": -1, "topics": [{"name": name, "partitions": [
             {"partition_index": p, "timestamp": -1} for p in range(partitions)]}]}
-        for _ in range(1000):
-            answer = self.quiet("ListOffsets", 7, latest)["topics"][0]["partitions"]
-            if all(p["error_code"] == 0 for p in answer):
-                return
-        raise AssertionError(f"no leaders: {answer}")
+        self.await_answer(lambda a: all(p["error_code"] == 0 for p in a["topics"][0]["partitions"]),
+                          "ListOffsets", 7, latest)
 
     def topic_id(self, topic: str) -> uuid.UUID:
         return self.quiet("Metadata", 12, {"topics": [{"name": topic}]})["topics"][0]["topic_id"]
@@ -107,19 +120,16 @@ class Subject:
         return {"acks": acks, "timeout_ms": 10000, **more, "topic_data": [
             {key: topic, "partition_data": [{"index": partition, "records": records}]}]}
 
-    def produce(self, label, topic, records, version=11, **more):
+    def produce(self, label, topic, records, version=11, patience=PATIENCE, **more):
         if isinstance(records, batch.Batch):
             records = records.build()
-        return self.ask(label, "Produce", version, self.produce_body(topic, records, **more))
+        return self.ask(label, "Produce", version, self.produce_body(topic, records, **more), patience)
 
     def producer(self) -> int:
         """A new producer id; Apache has none at hand for its first askers."""
-        for _ in range(500):
-            answer = self.quiet("InitProducerId", 4, {"transactional_id": None,
-                                                      "transaction_timeout_ms": 60000})
-            if answer["error_code"] == 0:
-                return answer["producer_id"]
-        raise AssertionError(f"no producer id: {answer}")
+        return self.await_answer(
+            lambda a: a["error_code"] == 0, "InitProducerId", 4,
+            {"transactional_id": None, "transaction_timeout_ms": 60000})["producer_id"]
 
     def fill(self, topic: str, count: int = 3, partition: int = 0, **fields) -> None:
         for i in range(count):

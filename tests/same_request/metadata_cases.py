@@ -78,11 +78,9 @@ def metadata_of_a_topic_named_twice(k: Subject):
 def metadata_creates_topics_when_asked(k: Subject):
     name = k.name("auto")
     k.ask("first", "Metadata", 9, {"topics": [{"name": name}], "allow_auto_topic_creation": True})
-    for _ in range(5000):  # both create in the background
-        answer = k.quiet("Metadata", 9, {"topics": [{"name": name}], "allow_auto_topic_creation": False})
-        if answer["topics"][0]["error_code"] == 0:
-            break
-    k.note("then", answer)
+    k.note("then", k.await_answer(
+        lambda a: a["topics"][0]["error_code"] == 0, "Metadata", 9,
+        {"topics": [{"name": name}], "allow_auto_topic_creation": False}))
 
 
 @case

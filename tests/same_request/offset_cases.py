@@ -137,10 +137,8 @@ def topic_created_again_inherits_nothing(k: Subject):
     first = k.topic_id(name)
     k.quiet("DeleteTopics", 6, {"topics": [{"name": name}], "timeout_ms": 30000})
     assert isinstance(first, uuid.UUID)
-    for _ in range(500):  # Apache deletes in the background
-        if k.quiet("Metadata", 12, {"topics": [{"name": name}], "allow_auto_topic_creation": False}
-                   )["topics"][0]["error_code"] == 3:
-            break
+    k.await_answer(lambda a: a["topics"][0]["error_code"] == 3, "Metadata", 12,
+                   {"topics": [{"name": name}], "allow_auto_topic_creation": False})
     k.topic()
     k.note("another id", k.topic_id(name) != first)
     k.ask("latest", "ListOffsets", 7, offsets_body(name, -1))
