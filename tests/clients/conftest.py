@@ -8,7 +8,16 @@ import types
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import clients  # noqa: E402
 from kafka_wire.connection import Connection  # noqa: E402
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    """Before the first test's clock starts: a cold build takes longer than any test may."""
+    here = pathlib.Path(__file__).parent
+    if not session.config.option.collectonly and any(item.path.parent == here for item in session.items):
+        clients.prepare()
 
 
 @pytest.fixture(scope="module")
