@@ -328,8 +328,8 @@ void Connection::send_text() {
 
 void Connection::send_slice() {
     if (!staged_.empty()) return send_staged();
-    if (answers_.text_follows_slice()) set_cork(true);
     storage::FileSlice slice = answers_.slice();
+    set_cork(slice.length < kCorkBelow && answers_.text_follows_slice());
     if (stream_->is_plain() && slice.file->descriptor() >= 0) {
         slice.length = std::min<std::uint64_t>(slice.length, kFileStep);
         send_slice_by_file(slice);
