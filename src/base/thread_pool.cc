@@ -6,13 +6,28 @@
 #include <sys/prctl.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 
 namespace kaas::base {
 
 void set_thread_name(const std::string& name) { ::prctl(PR_SET_NAME, name.c_str()); }
+
+void run_thread(const std::string& name, const std::function<void()>& body) noexcept {
+    set_thread_name(name);
+    try {
+        body();
+        return;
+    } catch (const std::exception& e) {
+        log::error("base", "thread {} cannot go on, the process ends: {}", name, e.what());
+    } catch (...) {
+        log::error("base", "thread {} cannot go on, the process ends: an unknown exception", name);
+    }
+    std::abort();
+}
 
 ThreadPool::ThreadPool(const std::string& name, std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,11 @@ private:
     bool stopping_ KAAS_GUARDED_BY(mutex_) = false;
     std::vector<std::thread> threads_;
 };
+
+/// Runs the whole life of a thread that the process cannot do without, under `name`. An exception
+/// that gets this far ends the process, its reason in the log: a restart serves better than a
+/// broker that commits nothing any more and does not say so.
+void run_thread(const std::string& name, const std::function<void()>& body) noexcept;
 
 /// Names the calling thread for `top -H` and debuggers (15 characters at most, prctl(2)).
 void set_thread_name(const std::string& name);

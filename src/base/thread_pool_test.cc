@@ -40,5 +40,10 @@ TEST(ThreadPool, SurvivesATaskThatThrows) {
     EXPECT_EQ(ran, 1);
 }
 
+TEST(RunThread, ExceptionEndsTheProcessAndSaysWhy) {
+    EXPECT_DEATH(run_thread("commit", [] { throw std::runtime_error("no memory for a list"); }),
+                 "thread commit cannot go on.*no memory for a list");
+}
+
 }  // namespace
 }  // namespace kaas::base

@@ -24,8 +24,6 @@ wire::ErrorCode to_wire(storage::ErrorCode code) {
         case S::kOffsetOutOfRange: return W::kOffsetOutOfRange;
         case S::kOutOfOrderSequence: return W::kOutOfOrderSequenceNumber;
         case S::kInvalidProducerEpoch: return W::kInvalidProducerEpoch;
-        case S::kDuplicateSequence: return W::kDuplicateSequenceNumber;
-        case S::kUnknownProducer: return W::kUnknownProducerId;
         case S::kInvalidRecord: return W::kInvalidRecord;
         case S::kUnknownCodec: return W::kUnknownServerError;  // as Apache: nobody foresaw it there
         case S::kCorruptBatch: return W::kCorruptMessage;
@@ -55,8 +53,7 @@ wire::ErrorCode to_wire(cluster::ErrorCode code) {
         case C::kStorage: return W::kKafkaStorageError;
         case C::kInUse:
         case C::kWrongCluster:
-        case C::kNewerFormat:
-        case C::kDuplicateId: return W::kUnknownServerError;  // only a start can fail so
+        case C::kNewerFormat: return W::kUnknownServerError;  // only a start can fail so
     }
     return W::kUnknownServerError;
 }

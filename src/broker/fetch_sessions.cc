@@ -18,13 +18,10 @@ namespace {
 
 using wire::ErrorCode;
 
-constexpr std::int16_t kByIdFrom = 13;
-
-std::vector<FetchTarget> named_targets(const wire::FetchRequest& request, std::int16_t version) {
+std::vector<FetchTarget> named_targets(const wire::FetchRequest& request, bool by_id) {
     std::vector<FetchTarget> targets;
     for (const auto& topic : request.topics) {
-        auto name =
-            std::make_shared<const std::string>(version >= kByIdFrom ? "" : topic.topic.str());
+        auto name = std::make_shared<const std::string>(by_id ? "" : topic.topic.str());
         for (const auto& partition : topic.partitions) {
             targets.push_back({.name = name,
                                .id = topic.topic_id,
@@ -38,12 +35,10 @@ std::vector<FetchTarget> named_targets(const wire::FetchRequest& request, std::i
     return targets;
 }
 
-std::vector<FetchTarget> forgotten_targets(const wire::FetchRequest& request,
-                                           std::int16_t version) {
+std::vector<FetchTarget> forgotten_targets(const wire::FetchRequest& request, bool by_id) {
     std::vector<FetchTarget> targets;
     for (const auto& topic : request.forgotten_topics_data) {
-        auto name =
-            std::make_shared<const std::string>(version >= kByIdFrom ? "" : topic.topic.str());
+        auto name = std::make_shared<const std::string>(by_id ? "" : topic.topic.str());
         for (auto partition : topic.partitions) {
             targets.push_back({.name = name, .id = topic.topic_id, .partition = partition});
         }
@@ -68,9 +63,8 @@ std::size_t FetchSessions::size() const {
     return sessions_.size();
 }
 
-FetchContext FetchSessions::begin(const wire::FetchRequest& request, std::int16_t version) {
-    bool by_id = version >= kByIdFrom;
-    std::vector<FetchTarget> named = named_targets(request, version);
+FetchContext FetchSessions::begin(const wire::FetchRequest& request, bool by_id) {
+    std::vector<FetchTarget> named = named_targets(request, by_id);
     if (request.session_epoch != FetchSession::kInitialEpoch &&
         request.session_epoch != FetchSession::kFinalEpoch) {
         std::shared_ptr<FetchSession> session;
@@ -83,7 +77,7 @@ FetchContext FetchSessions::begin(const wire::FetchRequest& request, std::int16_
             refused.error = ErrorCode::kFetchSessionIdNotFound;
             return refused;
         }
-        auto forgotten = forgotten_targets(request, version);
+        auto forgotten = forgotten_targets(request, by_id);
         FetchContext context =
             session->advance(request.session_epoch, by_id, named, forgotten, clock_.now());
         if (context.error != ErrorCode::kNone) return context;

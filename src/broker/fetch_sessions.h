@@ -73,7 +73,7 @@ public:
     ~FetchSessions();
 
     /// Reads what the request says about its session, and takes over what it changes.
-    [[nodiscard]] FetchContext begin(const wire::FetchRequest& request, std::int16_t version)
+    [[nodiscard]] FetchContext begin(const wire::FetchRequest& request, bool by_id)
         KAAS_EXCLUDES(mutex_);
     /// Decides what is told, `outcomes` being those of `context.targets`; begins a session if one
     /// was wanted.

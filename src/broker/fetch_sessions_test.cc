@@ -18,8 +18,8 @@ namespace kaas::broker {
 namespace {
 
 using wire::ErrorCode;
-constexpr std::int16_t kByName = 12;
-constexpr std::int16_t kById = 13;
+constexpr bool kByName = false;
+constexpr bool kById = true;
 
 class FetchSessionsTest : public testing::Test {
 protected:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/ids.h"
+#include "catalog/config_map.h"
 
 #include <boost/json/object.hpp>
 
@@ -16,9 +17,6 @@
 namespace kaas::catalog {
 
 inline constexpr base::BrokerId kNoBroker{-1};
-
-/// Configured values by key, as the user wrote them.
-using ConfigMap = std::map<std::string, std::string, std::less<>>;
 
 /// Keys of a JSON object that this version does not know: kept, and written back where they stood.
 /// Null when there are none.

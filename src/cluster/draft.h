@@ -24,7 +24,6 @@ public:
     [[nodiscard]] const catalog::Image& image() const { return editor_.image(); }
     [[nodiscard]] const std::vector<catalog::Change>& changes() const { return changes_; }
     [[nodiscard]] catalog::ImagePtr finish() && { return std::move(editor_).finish(); }
-    [[nodiscard]] std::vector<catalog::Change> take_changes() && { return std::move(changes_); }
 
 private:
     catalog::ImageEditor editor_;

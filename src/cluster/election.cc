@@ -21,12 +21,6 @@
 namespace kaas::cluster {
 namespace {
 
-std::unexpected<Error> failed(storage::Error error) {
-    return fail(
-        error.code == storage::ErrorCode::kFenced ? ErrorCode::kFenced : ErrorCode::kStorage,
-        std::move(error.context));
-}
-
 base::ControllerEpoch highest_name(const std::vector<std::string>& names) {
     base::ControllerEpoch highest{0};
     for (const auto& name : names) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "catalog/error.h"
+#include "storage/error.h"
 
 #include <string>
 #include <utility>
@@ -28,7 +30,6 @@ enum class ErrorCode {
     kInUse,         ///< Another live process holds the directory; the context names its pid.
     kWrongCluster,  ///< The volume belongs to another cluster.
     kNewerFormat,   ///< A later version of kaas has written here.
-    kDuplicateId,   ///< A living broker has this id.
 
     // Losing.
     kFenced,      ///< This incarnation or controller epoch is over, for ever.
@@ -40,6 +41,11 @@ using Error = base::Error<ErrorCode>;
 
 template <class T>
 using Result = base::Result<T, ErrorCode>;
+
+/// What a failure of the volume means here: kFenced stays what it is, for whoever meets it must
+/// end; everything else is kStorage.
+[[nodiscard]] std::unexpected<Error> failed(storage::Error error);
+[[nodiscard]] std::unexpected<Error> failed(catalog::Error error);
 
 [[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string context) {
     return base::fail(code, std::move(context));

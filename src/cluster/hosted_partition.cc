@@ -50,7 +50,7 @@ HostedPartition::Step HostedPartition::begin() {
     return Step::kOpen;
 }
 
-void HostedPartition::opened(storage::Result<LogPtr> result, base::Clock::Steady now) {
+void HostedPartition::opened(storage::Result<storage::LogPtr> result, base::Clock::Steady now) {
     busy_ = false;
     if (!result && !still_wanted()) return;
     if (!result) {
@@ -78,7 +78,7 @@ void HostedPartition::let_go() {
 }
 
 bool HostedPartition::at_rest() {
-    std::erase_if(leaving_, [](const LogPtr& log) { return !log->at_work(); });
+    std::erase_if(leaving_, [](const storage::LogPtr& log) { return !log->at_work(); });
     return !busy_ && !log_ && leaving_.empty();
 }
 

@@ -16,8 +16,6 @@
 
 namespace kaas::cluster {
 
-using LogPtr = std::shared_ptr<storage::PartitionLog>;
-
 /// An epoch of a partition that the assignment gives to this broker.
 struct Tenure {
     base::LeaderEpoch epoch;
@@ -50,7 +48,7 @@ public:
     /// The next step, which the caller runs and ends by `opened` or `closed`. kNone while one runs.
     [[nodiscard]] Step begin();
 
-    void opened(storage::Result<LogPtr> result, base::Clock::Steady now);
+    void opened(storage::Result<storage::LogPtr> result, base::Clock::Steady now);
     void closed();
     /// The open log has failed by itself.
     void failed(const storage::Error& why, base::Clock::Steady now);
@@ -70,7 +68,7 @@ public:
     [[nodiscard]] bool at_rest();
     /// False when the running step is for a tenure that is not wanted any more.
     [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
-    [[nodiscard]] const LogPtr& log() const { return log_; }
+    [[nodiscard]] const storage::LogPtr& log() const { return log_; }
     /// Of the running step, or of the log.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
 
@@ -88,8 +86,8 @@ private:
 
     std::optional<Tenure> wanted_;
     std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
-    LogPtr log_;
-    std::vector<LogPtr> leaving_;  ///< ended, but a cycle of theirs still ran
+    storage::LogPtr log_;
+    std::vector<storage::LogPtr> leaving_;               ///< ended, but a cycle of theirs still ran
     base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
     Hosting state_ = Hosting::kNotHere;
     bool busy_ = false;

@@ -26,10 +26,6 @@ namespace json = boost::json;
 constexpr const char* kFile = "kaas.json";
 constexpr std::size_t kMaxBytes = 64 * 1024;
 
-std::unexpected<Error> failed(storage::Error error) {
-    return fail(ErrorCode::kStorage, std::move(error.context));
-}
-
 }  // namespace
 
 Result<std::optional<Identity>> read_identity(storage::Volume& volume) {

@@ -53,10 +53,6 @@ constexpr const char* kLockFile = "kaas.lock";
 constexpr std::chrono::seconds kWatchInterval{1};
 constexpr std::chrono::seconds kMeasureInterval{10};
 
-std::unexpected<Error> failed(storage::Error error) {
-    return fail(ErrorCode::kStorage, std::move(error.context));
-}
-
 /// `<broker id>.<incarnation>`, as `session_path` names them.
 std::optional<catalog::Holder> session_of(std::string_view name) {
     const auto dot = name.find('.');
@@ -81,7 +77,7 @@ public:
     Loop& operator=(const Loop&) = delete;
 
     void start() {
-        thread_ = std::thread([this] { run(); });
+        thread_ = std::thread([this] { base::run_thread(name_, [this] { run(); }); });
     }
     void wake() KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
@@ -99,7 +95,6 @@ public:
 
 private:
     void run() KAAS_EXCLUDES(mutex_) {
-        base::set_thread_name(name_);
         while (true) {
             const auto next = turn_();
             base::MutexLock lock(mutex_);

@@ -121,10 +121,10 @@ private:
 
     void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
     void open(const HostedPartitionPtr& partition, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<LogPtr> open_log(const HostedPartition& partition,
-                                                   const Tenure& tenure,
-                                                   const storage::LogConfig& config) const;
-    void close(const HostedPartitionPtr& partition, const LogPtr& log, bool discarded)
+    [[nodiscard]] storage::Result<storage::LogPtr> open_log(const HostedPartition& partition,
+                                                            const Tenure& tenure,
+                                                            const storage::LogConfig& config) const;
+    void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
         KAAS_EXCLUDES(mutex_);
     void finish(Batch& batch) KAAS_REQUIRES(mutex_);
 
@@ -136,7 +136,7 @@ private:
     void flush() KAAS_EXCLUDES(mutex_);
     void run_jobs() KAAS_EXCLUDES(mutex_);
     void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
-    [[nodiscard]] std::vector<LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
 
     const Options options_;
     Versioned<TableView> views_;
@@ -288,7 +288,7 @@ void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenur
         auto local = topics_.find(partition->id().topic);
         if (local != topics_.end() && partition->still_wanted()) config = local->second.config;
     }
-    storage::Result<LogPtr> result =
+    storage::Result<storage::LogPtr> result =
         storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
     if (config) result = open_log(*partition, tenure, *config);
     {
@@ -304,9 +304,9 @@ void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenur
     flush();
 }
 
-storage::Result<LogPtr> PartitionTable::Impl::open_log(const HostedPartition& partition,
-                                                       const Tenure& tenure,
-                                                       const storage::LogConfig& config) const {
+storage::Result<storage::LogPtr> PartitionTable::Impl::open_log(
+    const HostedPartition& partition, const Tenure& tenure,
+    const storage::LogConfig& config) const {
     storage::PartitionLogOptions options;
     options.log_dir = options_.places.find(tenure.volume)->second.logs;
     options.directory = partition.directory();
@@ -325,7 +325,7 @@ storage::Result<LogPtr> PartitionTable::Impl::open_log(const HostedPartition& pa
     return storage::PartitionLog::open(std::move(options));
 }
 
-void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const LogPtr& log,
+void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const storage::LogPtr& log,
                                  bool discarded) {
     if (discarded) {
         log->abandon(storage::ErrorCode::kClosed);
@@ -397,7 +397,7 @@ storage::Result<void> PartitionTable::Impl::remove_files(const catalog::Deletion
 // ---- upkeep -----------------------------------------------------------------------------------
 
 void PartitionTable::Impl::tick() {
-    std::vector<LogPtr> stalled;
+    std::vector<storage::LogPtr> stalled;
     {
         base::MutexLock lock(mutex_);
         const auto now = options_.clock->now();
@@ -423,8 +423,8 @@ void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::S
     if (auto surrendered = partition.surrender(now)) outbox_.released.push_back(*surrendered);
 }
 
-std::vector<LogPtr> PartitionTable::Impl::stalled_logs() const {
-    std::vector<LogPtr> logs;
+std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {
+    std::vector<storage::LogPtr> logs;
     for (const auto& [name, place] : options_.places) {
         if (!place.logs->stalled()) continue;
         for (const auto& [id, local] : topics_) {

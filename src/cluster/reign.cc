@@ -22,24 +22,6 @@
 namespace kaas::cluster {
 namespace {
 
-std::unexpected<Error> failed(storage::Error error) {
-    return fail(
-        error.code == storage::ErrorCode::kFenced ? ErrorCode::kFenced : ErrorCode::kStorage,
-        std::move(error.context));
-}
-
-std::unexpected<Error> failed(catalog::Error error) {
-    switch (error.code) {
-        case catalog::ErrorCode::kNewerFormat:
-            return fail(ErrorCode::kNewerFormat, std::move(error.context));
-        case catalog::ErrorCode::kSuperseded:
-            return fail(ErrorCode::kSuperseded, std::move(error.context));
-        case catalog::ErrorCode::kMalformed:
-        case catalog::ErrorCode::kStorage: break;
-    }
-    return fail(ErrorCode::kStorage, std::move(error.context));
-}
-
 Result<void> make(storage::Volume& volume, std::string_view path) {
     auto made = volume.make_directory(std::string(path));
     if (!made && made.error().code != storage::ErrorCode::kExists) {

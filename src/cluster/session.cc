@@ -12,15 +12,6 @@
 #include <utility>
 
 namespace kaas::cluster {
-namespace {
-
-Error from_storage(storage::Error error) {
-    return {error.code == storage::ErrorCode::kFenced ? ErrorCode::kFenced : ErrorCode::kStorage,
-            std::move(error.context)};
-}
-
-}  // namespace
-
 SharedCheck::SharedCheck(std::unique_ptr<storage::DirectoryHandle> held, std::string name)
     : held_(std::move(held)), name_(std::move(name)) {}
 
@@ -77,9 +68,9 @@ Result<std::unique_ptr<Session>> Session::open(storage::Volume& volume, base::Br
     auto made = volume.make_directory(path);
     if (made) made = volume.sync_directory(path);
     if (made) made = volume.sync_directory(std::string(kSessionsDirectory));
-    if (!made) return std::unexpected(from_storage(std::move(made).error()));
+    if (!made) return failed(std::move(made).error());
     auto held = volume.hold(path);
-    if (!held) return std::unexpected(from_storage(std::move(held).error()));
+    if (!held) return failed(std::move(held).error());
     return std::unique_ptr<Session>(new Session(broker, incarnation, std::move(*held)));
 }
 
@@ -92,7 +83,7 @@ Session::Session(base::BrokerId broker, base::Incarnation incarnation,
 Result<void> mark_session(storage::Volume& volume, base::BrokerId broker,
                           const base::Incarnation& incarnation) {
     auto marked = volume.mark(session_path(broker, incarnation), storage::MarkKind::kRemove);
-    if (!marked) return std::unexpected(from_storage(std::move(marked).error()));
+    if (!marked) return failed(std::move(marked).error());
     return {};
 }
 

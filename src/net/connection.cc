@@ -17,7 +17,8 @@
 #include "net/server_metrics.h"
 #include "net/shard.h"
 #include "net/stream.h"
-#include "storage/partition_log.h"
+#include "storage/file_slice.h"
+#include "storage/volume.h"
 
 #include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP
 #include <netinet/tcp.h>

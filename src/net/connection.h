@@ -9,7 +9,7 @@
 #include "net/response_queue.h"
 #include "net/server_metrics.h"
 #include "net/stream.h"
-#include "storage/partition_log.h"
+#include "storage/file_slice.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "base/buffer.h"
 #include "net/reactor.h"
-#include "storage/partition_log.h"
+#include "storage/file_slice.h"
 #include "wire/writer.h"
 
 #include <cstdint>

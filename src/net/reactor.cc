@@ -50,10 +50,8 @@ Reactor::Reactor(std::string name, base::Clock& clock)
     // Edge-triggered: every write to the eventfd is an event, and nobody needs to read it.
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.ptr = nullptr}};
     KAAS_ASSERT(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0);
-    thread_ = std::thread([this, label = std::move(name)] {
-        base::set_thread_name(label);
-        run();
-    });
+    thread_ = std::thread(
+        [this, label = std::move(name)] { base::run_thread(label, [this] { run(); }); });
 }
 
 Reactor::~Reactor() {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "net/exchange.h"
-#include "storage/partition_log.h"
+#include "storage/file_slice.h"
 
 #include <sys/uio.h>
 

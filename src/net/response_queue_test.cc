@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "net/exchange.h"
 #include "net/test_client.h"
-#include "storage/partition_log.h"
+#include "storage/file_slice.h"
 #include "wire/types.h"
 #include "wire/writer.h"
 

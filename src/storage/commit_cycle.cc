@@ -36,7 +36,8 @@ public:
     SharedJob(std::size_t count, const std::function<void(std::size_t)>& job)
         : count_(count), job_(job) {}
 
-    void work() {
+    /// An exception would leave the cycle waiting for ever: it ends the process instead.
+    void work() noexcept {
         std::size_t finished = 0;
         for (auto i = next_++; i < count_; i = next_++, ++finished) job_(i);
         if (finished == 0) return;

@@ -105,7 +105,6 @@ public:
 
     [[nodiscard]] std::int32_t epoch() const { return epoch_; }
     [[nodiscard]] const EpochLogPath& path() const { return path_; }
-    [[nodiscard]] std::uint32_t file_number() const { return number_; }
     [[nodiscard]] bool has_unsynced() const { return unsynced_; }
     /// The error that ended the epoch, or kClosed after a release; empty while the log is good.
     [[nodiscard]] const std::optional<Error>& ended_by() const { return ended_by_; }

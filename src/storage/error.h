@@ -26,8 +26,6 @@ enum class ErrorCode {
     kOffsetOutOfRange,  ///< Below the log start or above the end.
     kOutOfOrderSequence,
     kInvalidProducerEpoch,
-    kDuplicateSequence,
-    kUnknownProducer,
     kInvalidRecord,  ///< A batch that Apache refuses with INVALID_RECORD.
     kUnknownCodec,   ///< A batch packed with a codec that Kafka does not have.
     kCorruptBatch,   ///< A batch whose checksum or structure is wrong (CORRUPT_MESSAGE).

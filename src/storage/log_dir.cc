@@ -36,7 +36,7 @@ LogDir::LogDir(LogDirOptions options)
 LogDir::~LogDir() { stop(); }
 
 void LogDir::start() {
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this] { base::run_thread("commit", [this] { run(); }); });
 }
 
 void LogDir::stop() {
@@ -102,29 +102,13 @@ void LogDir::sleep() {
 }
 
 void LogDir::run() {
-    base::set_thread_name("commit");
     for (;;) {
-        call_due();
-        Members members;
-        {
-            base::MutexLock lock(mutex_);
-            if (queued_.empty()) {
-                if (stopping_) return;
-                sleep();
-                continue;
-            }
-            members.swap(queued_);
-        }
-        commit(std::move(members));
+        if (run_cycle()) continue;
+        base::MutexLock lock(mutex_);
+        if (!queued_.empty()) continue;
+        if (stopping_) return;
+        sleep();
     }
-}
-
-void LogDir::commit(Members members) {
-    running_since_.store(options_.clock->now().time_since_epoch().count(),
-                         std::memory_order_relaxed);
-    CommitCycle(std::move(members), {options_.session, options_.io_pool, options_.io_width}).run();
-    running_since_.store(0, std::memory_order_relaxed);
-    cycles_.add();
 }
 
 std::unique_ptr<CommitCycle> LogDir::next_cycle() {
@@ -143,7 +127,11 @@ std::unique_ptr<CommitCycle> LogDir::next_cycle() {
 bool LogDir::run_cycle() {
     const auto cycle = next_cycle();
     if (cycle == nullptr) return false;
+    running_since_.store(options_.clock->now().time_since_epoch().count(),
+                         std::memory_order_relaxed);
     cycle->run();
+    running_since_.store(0, std::memory_order_relaxed);
+    cycles_.add();
     return true;
 }
 

@@ -86,7 +86,6 @@ private:
     using Members = std::vector<std::shared_ptr<CommitMember>>;
 
     void run();
-    void commit(Members members);
     /// Takes out whose time has come; they are called without the lock.
     [[nodiscard]] Members take_due() KAAS_REQUIRES(mutex_);
     void call_due() KAAS_EXCLUDES(mutex_);

@@ -80,7 +80,7 @@ Result<void> PartitionLog::check_open() const {
     return {};
 }
 
-Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
+Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
     auto& log_dir = *options_.log_dir;
     const auto now_ms = log_dir.clock().wall_ms();
     const auto limits = config();
@@ -102,7 +102,7 @@ Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFaul
             appended.log_append_time_ms = repeated->timestamp_ms;
             add_ticket(request, appended);
             ask_for_cycle();
-            return appended.base_offset;
+            return Accepted{appended.base_offset, batch.header.count};
         }
     }
     appended.base_offset = next_offset_;
@@ -129,7 +129,7 @@ Result<base::Offset> PartitionLog::append(Append request, std::vector<RecordFaul
     pending_.push_back(std::move(piece));
     add_ticket(request, appended);
     ask_for_cycle();
-    return appended.base_offset;
+    return Accepted{appended.base_offset, batch.header.count};
 }
 
 std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,

@@ -9,6 +9,7 @@
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
+#include "storage/file_slice.h"
 #include "storage/leader_epochs.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
@@ -45,6 +46,12 @@ struct Appended {
         -1;  ///< -1 under CreateTime, as the Produce response wants it
 };
 
+/// A batch that is on its way to the file.
+struct Accepted {
+    base::Offset base_offset;
+    std::int32_t records = 0;
+};
+
 /// One produced batch of one partition.
 struct Append {
     base::FrameRef frame;  ///< keeps the bytes alive until they are written
@@ -58,13 +65,6 @@ struct Append {
     /// commit cycle come in one wake-up per home. Never called with kNone, nor when `append` itself
     /// failed.
     std::move_only_function<void(Result<Appended>)> done;
-};
-
-/// A run of whole batches within one file, ready for sendfile. Keeps the file open.
-struct FileSlice {
-    std::shared_ptr<File> file;
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
 };
 
 struct AbortedTransaction {
@@ -127,8 +127,8 @@ public:
     /// any. Errors, with which `done` does not run: those of `check_produced`, kWrongEpoch,
     /// kUnknownEpoch, kClosed, kOutOfOrderSequence, kInvalidProducerEpoch, and the log's own
     /// failure. `faults`, when given, names the records because of which a batch was refused.
-    [[nodiscard]] Result<base::Offset> append(Append request,
-                                              std::vector<RecordFault>* faults = nullptr)
+    [[nodiscard]] Result<Accepted> append(Append request,
+                                          std::vector<RecordFault>* faults = nullptr)
         KAAS_EXCLUDES(mutex_, view_mutex_);
 
     /// Whole batches from the one that holds `read.from` on, at most `max_bytes`, from one segment.
@@ -142,8 +142,6 @@ public:
     [[nodiscard]] WatchId watch(Watch watch) KAAS_EXCLUDES(view_mutex_);
     /// After this returns `wake` is not posted any more; it may be on its way.
     void unwatch(WatchId id) KAAS_EXCLUDES(view_mutex_);
-    /// Durable bytes since this log was opened: what a parked fetch counts. Thread: any.
-    [[nodiscard]] std::uint64_t durable_bytes() const KAAS_EXCLUDES(view_mutex_);
 
     /// Where the log begins and ends for readers. Thread: any.
     [[nodiscard]] OffsetAndTimestamp earliest() const KAAS_EXCLUDES(view_mutex_);
@@ -167,6 +165,9 @@ public:
 
     [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
+    /// What a client believes against what is (KIP-320); -1: it does not say. Thread: any. Errors:
+    /// kWrongEpoch, kUnknownEpoch.
+    [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
     /// The epoch whose directory holds the newest state: what the assignment calls written. Empty
     /// when the partition was never written. Thread: any.
     [[nodiscard]] std::optional<base::LeaderEpoch> written_epoch() const KAAS_EXCLUDES(view_mutex_);
@@ -181,11 +182,11 @@ public:
     /// block. An error only says that the last line is not there; the release stands.
     [[nodiscard]] Result<void> release(std::chrono::milliseconds patience)
         KAAS_EXCLUDES(mutex_, view_mutex_);
-    /// Ends the log at once, for ever, without a last line: fenced, or its topic is deleted. A cycle
-    /// that runs goes on: see `at_work`. Thread: any.
+    /// Ends the log at once, for ever, without a last line: fenced, or its topic is deleted. A
+    /// cycle that runs goes on: see `at_work`. Thread: any.
     void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
-    /// True while a cycle or a checkpoint may touch its files. False for ever once the log has ended
-    /// and the last of them has. Thread: any.
+    /// True while a cycle or a checkpoint may touch its files. False for ever once the log has
+    /// ended and the last of them has. Thread: any.
     [[nodiscard]] bool at_work() const KAAS_EXCLUDES(mutex_);
     /// The watchdog's: fails every ticket with kStalled. The batches stay in the log's future, and
     /// a duplicate of one resolves with it. Thread: any.
@@ -239,7 +240,6 @@ private:
 
     PartitionLog(PartitionLogOptions options, Opened opened);
 
-    [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::unique_ptr<Roll> plan_roll(std::int64_t now_ms, const LogConfig& config)
         KAAS_REQUIRES(mutex_);
@@ -339,7 +339,10 @@ private:
     PlaceMemory places_ KAAS_GUARDED_BY(view_mutex_);
     std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);
     WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
+    /// Since this log was opened: what a parked fetch counts.
     std::uint64_t durable_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
 };
+
+using LogPtr = std::shared_ptr<PartitionLog>;
 
 }  // namespace kaas::storage

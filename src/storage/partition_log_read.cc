@@ -41,11 +41,6 @@ std::shared_ptr<const LogConfig> PartitionLog::config() const {
     return config_;
 }
 
-std::uint64_t PartitionLog::durable_bytes() const {
-    base::MutexLock lock(view_mutex_);
-    return durable_bytes_;
-}
-
 Patience PartitionLog::allowed(Patience patience) const {
     return patience == Patience::kNever && !volume_.is_local() ? Patience::kMemoryOnly : patience;
 }

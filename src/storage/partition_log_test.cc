@@ -39,7 +39,10 @@ protected:
     }
     Result<base::Offset> append(PartitionLog& log, const BatchOptions& batch, Answer& answer,
                                 Acks acks = Acks::kAll) {
-        return log.append(to_append(make_batch(batch), acks, broker_->executor, answer.receiver()));
+        KAAS_TRY_ASSIGN(accepted, log.append(to_append(make_batch(batch), acks, broker_->executor,
+                                                       answer.receiver())));
+        EXPECT_EQ(accepted.records, batch.records);
+        return accepted.base_offset;
     }
     void append_durably(PartitionLog& log, const BatchOptions& batch) {
         Answer answer;

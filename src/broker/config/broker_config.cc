@@ -34,8 +34,8 @@ namespace {
 
 using catalog::BrokerSettings;
 using catalog::ConfigFault;
+using catalog::ConfigMap;
 using catalog::ConfigResult;
-using catalog::ConfigTexts;
 using catalog::ConfigValues;
 
 std::unexpected<catalog::ConfigError> conflict(std::string why) {
@@ -43,7 +43,7 @@ std::unexpected<catalog::ConfigError> conflict(std::string why) {
 }
 
 /// node.id and broker.id are two names of one thing (Apache `populateSynonyms`).
-ConfigResult<void> unite_ids(ConfigTexts& known) {
+ConfigResult<void> unite_ids(ConfigMap& known) {
     auto node = known.find("node.id");
     auto broker = known.find("broker.id");
     if (node != known.end() && broker != known.end()) {
@@ -125,11 +125,11 @@ void note_unused_descriptions(const std::vector<LogDir>& dirs, std::vector<std::
     }
 }
 
-ConfigResult<void> read_directories(BrokerConfig& config, const ConfigTexts& families,
+ConfigResult<void> read_directories(BrokerConfig& config, const ConfigMap& families,
                                     std::vector<std::string>& notes) {
     const BrokerSettings& settings = config.settings;
     const auto& paths = settings.log_dirs ? *settings.log_dirs : settings.log_dir;
-    KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, config.ephemeral ? ConfigTexts{} : families));
+    KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, config.ephemeral ? ConfigMap{} : families));
     note_unused_descriptions(dirs, notes);
     config.log_dirs = std::move(dirs);
     return {};

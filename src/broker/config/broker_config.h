@@ -46,7 +46,7 @@ struct BrokerConfig {
     catalog::BrokerSettings settings;  ///< every config that counts, by its name with underscores
     catalog::ConfigValues
         values;  ///< every known config, for DescribeConfigs and what topics inherit
-    catalog::ConfigTexts given{};  ///< what was set, as it was written, families included
+    catalog::ConfigMap given{};  ///< what was set, as it was written, families included
 
     base::BrokerId node_id{};
     std::vector<Listener> listeners{};  ///< where to listen

@@ -11,8 +11,8 @@ namespace kaas::broker {
 
 /// What was set in all places together.
 struct MergedConfig {
-    catalog::ConfigTexts known;     ///< of broker_configs()
-    catalog::ConfigTexts families;  ///< listener.name.*, kaas.volume.*, super.users, ...
+    catalog::ConfigMap known;     ///< of broker_configs()
+    catalog::ConfigMap families;  ///< listener.name.*, kaas.volume.*, super.users, ...
     std::vector<std::string> notes;
     std::vector<std::string> warnings;
 };

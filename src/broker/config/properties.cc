@@ -173,8 +173,8 @@ RawEntry split(std::string_view line) {
 
 }  // namespace
 
-ConfigResult<catalog::ConfigTexts> parse_properties(std::string_view text) {
-    catalog::ConfigTexts properties;
+ConfigResult<catalog::ConfigMap> parse_properties(std::string_view text) {
+    catalog::ConfigMap properties;
     LineReader lines(text);
     while (auto line = lines.next()) {
         RawEntry raw = split(*line);

@@ -15,6 +15,6 @@ namespace kaas::broker {
 /// `\t \n \r \f \\ \uXXXX`, and every other character behind a backslash means itself. The text is
 /// UTF-8. Of a key that stands twice, the later value counts. Errors: kInvalidValue for a broken
 /// `\u`, with the line.
-[[nodiscard]] catalog::ConfigResult<catalog::ConfigTexts> parse_properties(std::string_view text);
+[[nodiscard]] catalog::ConfigResult<catalog::ConfigMap> parse_properties(std::string_view text);
 
 }  // namespace kaas::broker

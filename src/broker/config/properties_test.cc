@@ -13,12 +13,12 @@
 namespace kaas::broker {
 namespace {
 
-using catalog::ConfigTexts;
+using catalog::ConfigMap;
 
 struct Case {
     std::string_view fault;
     std::string text;
-    ConfigTexts entries;
+    ConfigMap entries;
 };
 std::ostream& operator<<(std::ostream& out, const Case& one) { return out << one.fault; }
 

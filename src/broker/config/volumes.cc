@@ -107,7 +107,7 @@ ConfigResult<void> check_distinct(const std::vector<LogDir>& dirs) {
 bool is_volume_config(std::string_view name) { return split_name(name).has_value(); }
 
 ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>& log_dirs,
-                                                 const catalog::ConfigTexts& families) {
+                                                 const catalog::ConfigMap& families) {
     std::vector<LogDir> dirs;
     dirs.reserve(log_dirs.size());
     for (const auto& path : log_dirs) {

@@ -17,6 +17,6 @@ namespace kaas::broker {
 /// "default", further ones by the last part of their path. Errors: kConflict when two have one name
 /// or path, or a volume has no path; kInvalidValue.
 [[nodiscard]] catalog::ConfigResult<std::vector<LogDir>> parse_log_dirs(
-    const std::vector<std::string>& log_dirs, const catalog::ConfigTexts& families);
+    const std::vector<std::string>& log_dirs, const catalog::ConfigMap& families);
 
 }  // namespace kaas::broker

@@ -13,7 +13,7 @@ catalog::BrokerLayers broker_layers(const Services& services) {
 }
 
 catalog::ConfigResult<std::vector<catalog::DescribedConfig>> describe_topic_configs(
-    const Services& services, const catalog::ConfigTexts& own,
+    const Services& services, const catalog::ConfigMap& own,
     const catalog::DescribeOptions& options) {
     auto topic = catalog::resolve_topic_config(own, services.config.values);
     if (!topic) return std::unexpected(topic.error());

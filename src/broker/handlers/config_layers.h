@@ -11,7 +11,7 @@ namespace kaas::broker {
 
 /// What DescribeConfigs tells of a topic with these own configs.
 [[nodiscard]] catalog::ConfigResult<std::vector<catalog::DescribedConfig>> describe_topic_configs(
-    const Services& services, const catalog::ConfigTexts& own,
+    const Services& services, const catalog::ConfigMap& own,
     const catalog::DescribeOptions& options);
 
 }  // namespace kaas::broker

@@ -25,7 +25,7 @@ constexpr std::int16_t kEndpointsFrom = 16;
 
 /// What one partition gives to the answer.
 struct Part {
-    LogPtr log;
+    storage::LogPtr log;
     ErrorCode error = ErrorCode::kNone;
     storage::ReadResult read;
     storage::LeaderEpochs::End divergence;
@@ -71,7 +71,7 @@ public:
         : call_(std::move(call)), request_(std::move(request)), timer_(call_->reactor()) {}
 
     void start() {
-        context_ = call_->services().fetch_sessions.begin(request_, call_->version());
+        context_ = call_->services().fetch_sessions.begin(request_, by_id());
         if (context_.error != ErrorCode::kNone) return answer_error(context_.error);
         auto most = std::min(request_.max_bytes, call_->services().config.settings.fetch_max_bytes);
         max_bytes_ = static_cast<std::uint64_t>(std::max(most, 0));
@@ -292,7 +292,7 @@ private:
     std::uint64_t bytes_ = 0;
     base::Clock::Steady deadline_;
     net::ReactorTimer timer_;
-    std::vector<std::pair<LogPtr, storage::WatchId>> watches_;
+    std::vector<std::pair<storage::LogPtr, storage::WatchId>> watches_;
     std::shared_ptr<Fetching>
         parked_;  ///< itself, while nothing but a watch or the timer would hold it
 };

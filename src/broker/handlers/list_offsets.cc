@@ -76,7 +76,7 @@ void fill(Partition& out, const Found& found, std::int16_t version) {
 /// One partition whose time must be looked up.
 struct Search {
     Partition* out;
-    LogPtr log;
+    storage::LogPtr log;
     std::int64_t timestamp;
 };
 
@@ -105,8 +105,10 @@ void list_one(Listing& listing, std::string_view topic,
         out.error_code = log.error();
         return;
     }
-    out.error_code = check_leader_epoch(**log, asked.current_leader_epoch);
-    if (out.error_code != ErrorCode::kNone) return;
+    if (auto current = (*log)->check_epoch(asked.current_leader_epoch); !current) {
+        out.error_code = to_wire(current.error().code);
+        return;
+    }
     if (must_search(asked.timestamp)) {
         listing.searches.push_back({&out, std::move(*log), asked.timestamp});
     } else {

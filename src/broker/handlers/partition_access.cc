@@ -8,13 +8,20 @@ namespace kaas::broker {
 
 using wire::ErrorCode;
 
-const catalog::Topic* find_topic(const Call& call, const TopicRef& topic) {
-    const catalog::Image& image = call.state().partitions.image();
+namespace {
+
+const catalog::Topic* find_topic(const catalog::Image& image, const TopicRef& topic) {
     return topic.by_id ? image.topic(base::TopicId{topic.id}) : image.topic(topic.name);
 }
 
-std::expected<LogPtr, ErrorCode> led_log(const Call& call, const TopicRef& topic,
-                                         std::int32_t partition) {
+}  // namespace
+
+const catalog::Topic* find_topic(const Call& call, const TopicRef& topic) {
+    return find_topic(call.state().partitions.image(), topic);
+}
+
+std::expected<storage::LogPtr, ErrorCode> led_log(const Call& call, const TopicRef& topic,
+                                                  std::int32_t partition) {
     auto& partitions = call.state().partitions;
     base::PartitionId index(partition);
     cluster::Hosted hosted = topic.by_id ? partitions.find(base::TopicId{topic.id}, index)
@@ -31,16 +38,9 @@ std::expected<LogPtr, ErrorCode> led_log(const Call& call, const TopicRef& topic
                                  : ErrorCode::kUnknownTopicId);
 }
 
-ErrorCode check_leader_epoch(const storage::PartitionLog& log, std::int32_t current_leader_epoch) {
-    base::LeaderEpoch asked(current_leader_epoch);
-    if (asked == base::kNoLeaderEpoch || asked == log.epoch()) return ErrorCode::kNone;
-    return asked < log.epoch() ? ErrorCode::kFencedLeaderEpoch : ErrorCode::kUnknownLeaderEpoch;
-}
-
 LeaderHint leader_hint(const Call& call, const TopicRef& topic, std::int32_t partition) {
     const catalog::Image& image = call.state().partitions.image();
-    const catalog::Topic* found =
-        topic.by_id ? image.topic(base::TopicId{topic.id}) : image.topic(topic.name);
+    const catalog::Topic* found = find_topic(image, topic);
     const catalog::Partition* asked =
         found == nullptr ? nullptr : found->partition(base::PartitionId(partition));
     if (asked == nullptr) return {};

@@ -15,8 +15,6 @@
 
 namespace kaas::broker {
 
-using LogPtr = std::shared_ptr<storage::PartitionLog>;
-
 /// A topic as requests name it: by name in older versions, by id in newer ones.
 struct TopicRef {
     std::string_view name;
@@ -26,19 +24,14 @@ struct TopicRef {
     [[nodiscard]] static TopicRef named(std::string_view name) { return {name, {}, false}; }
 };
 
-/// Null when no topic is called that, or has that id.
+/// By the image that this reactor goes by; null when no topic is called that, or has that id.
 [[nodiscard]] const catalog::Topic* find_topic(const Call& call, const TopicRef& topic);
 
 /// The log that this broker leads for a partition, or what Kafka answers when it does not: unknown
 /// topic or id, not the leader (opening included: retriable), storage error.
-[[nodiscard]] std::expected<LogPtr, wire::ErrorCode> led_log(const Call& call,
-                                                             const TopicRef& topic,
-                                                             std::int32_t partition);
-
-/// FENCED or UNKNOWN_LEADER_EPOCH when the client's epoch is older or newer than the log's; -1 says
-/// nothing (KIP-320).
-[[nodiscard]] wire::ErrorCode check_leader_epoch(const storage::PartitionLog& log,
-                                                 std::int32_t current_leader_epoch);
+[[nodiscard]] std::expected<storage::LogPtr, wire::ErrorCode> led_log(const Call& call,
+                                                                      const TopicRef& topic,
+                                                                      std::int32_t partition);
 
 /// Where the partition is led by the newest metadata: the hint of KIP-951.
 struct LeaderHint {

@@ -32,12 +32,6 @@ std::optional<storage::Acks> parse_acks(std::int16_t acks) {
     }
 }
 
-/// Of a batch that its log has accepted.
-std::uint64_t record_count(base::ByteView records) {
-    auto header = wire::BatchHeader::parse(records);
-    return header ? static_cast<std::uint64_t>(header->count) : 0;
-}
-
 bool is_transactional(const wire::ProduceRequest::PartitionProduceData& data) {
     if (data.records.is_null()) return false;
     auto header = wire::BatchHeader::parse(data.records.view());
@@ -125,7 +119,7 @@ private:
         if (const catalog::Topic* topic = find_topic(*call_, topic_ref(t))) {
             auto& series = call_->state().topic_metrics.of(topic->id, topic->name);
             series.produce_bytes.add(asked.records.size());
-            series.produce_records.add(record_count(asked.records.view()));
+            series.produce_records.add(static_cast<std::uint64_t>(appended->records));
         }
     }
 

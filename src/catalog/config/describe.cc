@@ -55,7 +55,7 @@ class SynonymList {
 public:
     SynonymList(std::string_view name, bool sensitive) : name_(name), sensitive_(sensitive) {}
 
-    void add_layer(const ConfigTexts& layer, std::span<const std::string_view> names,
+    void add_layer(const ConfigMap& layer, std::span<const std::string_view> names,
                    ConfigSource source) {
         for (auto name : names) {
             if (auto set = layer.find(name); set != layer.end()) add(name, set->second, source);
@@ -149,8 +149,8 @@ std::optional<std::string> inherited_group_value(const ConfigDefinition& definit
 
 }  // namespace
 
-ConfigTexts effective_texts(const BrokerLayers& layers) {
-    ConfigTexts texts = layers.static_broker;
+ConfigMap effective_texts(const BrokerLayers& layers) {
+    ConfigMap texts = layers.static_broker;
     for (const auto* layer : {&layers.dynamic_default, &layers.dynamic_broker}) {
         for (const auto& [name, text] : *layer) {
             for (auto synonym : stand_ins_of(name)) texts.erase(std::string(synonym));
@@ -160,7 +160,7 @@ ConfigTexts effective_texts(const BrokerLayers& layers) {
     return texts;
 }
 
-std::vector<DescribedConfig> describe_topic(const TopicConfig& topic, const ConfigTexts& own,
+std::vector<DescribedConfig> describe_topic(const TopicConfig& topic, const ConfigMap& own,
                                             const BrokerLayers& layers,
                                             const DescribeOptions& options) {
     std::vector<DescribedConfig> rows;
@@ -222,7 +222,7 @@ std::vector<DescribedConfig> describe_broker_default(const BrokerLayers& layers,
     return rows;
 }
 
-std::vector<DescribedConfig> describe_group(const ConfigTexts& own, const ConfigValues& broker,
+std::vector<DescribedConfig> describe_group(const ConfigMap& own, const ConfigValues& broker,
                                             const BrokerLayers& layers,
                                             const DescribeOptions& options) {
     std::vector<DescribedConfig> rows;
@@ -250,7 +250,7 @@ std::vector<DescribedConfig> describe_group(const ConfigTexts& own, const Config
     return rows;
 }
 
-std::vector<DescribedConfig> describe_client_metrics(const ConfigTexts& own,
+std::vector<DescribedConfig> describe_client_metrics(const ConfigMap& own,
                                                      const DescribeOptions& options) {
     std::vector<DescribedConfig> rows;
     for (const auto& definition : client_metrics_configs().all()) {

@@ -29,15 +29,15 @@ enum class ConfigSource : std::int8_t {
 
 /// What is set on a broker, the strongest first. Names may be of the families that no table lists.
 struct BrokerLayers {
-    ConfigTexts dynamic_broker{};
-    ConfigTexts dynamic_default{};
-    ConfigTexts static_broker{};
+    ConfigMap dynamic_broker{};
+    ConfigMap dynamic_default{};
+    ConfigMap static_broker{};
 };
 
 /// What is in force of all layers together. A dynamic value also silences what stands in for its
 /// config: log.retention.ms set dynamically undoes log.retention.hours in a file (Apache
 /// `overrideProps`).
-[[nodiscard]] ConfigTexts effective_texts(const BrokerLayers& layers);
+[[nodiscard]] ConfigMap effective_texts(const BrokerLayers& layers);
 
 /// One place where a config, or one that stands in for it, has a value.
 struct ConfigSynonym {
@@ -67,7 +67,7 @@ struct DescribeOptions {
 
 /// `own` are the topic's own configs, from which `topic` was resolved.
 [[nodiscard]] std::vector<DescribedConfig> describe_topic(const TopicConfig& topic,
-                                                          const ConfigTexts& own,
+                                                          const ConfigMap& own,
                                                           const BrokerLayers& layers,
                                                           const DescribeOptions& options);
 
@@ -82,12 +82,12 @@ struct DescribeOptions {
                                                                    const DescribeOptions& options);
 
 /// `own` are the group's own configs; they need not exist.
-[[nodiscard]] std::vector<DescribedConfig> describe_group(const ConfigTexts& own,
+[[nodiscard]] std::vector<DescribedConfig> describe_group(const ConfigMap& own,
                                                           const ConfigValues& broker,
                                                           const BrokerLayers& layers,
                                                           const DescribeOptions& options);
 
-[[nodiscard]] std::vector<DescribedConfig> describe_client_metrics(const ConfigTexts& own,
+[[nodiscard]] std::vector<DescribedConfig> describe_client_metrics(const ConfigMap& own,
                                                                    const DescribeOptions& options);
 
 }  // namespace kaas::catalog

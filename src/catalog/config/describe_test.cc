@@ -102,7 +102,7 @@ std::vector<ApacheRow> recorded_rows() {
 /// What the recorded broker had set, read back from the synonyms that it named.
 struct ApacheSetup {
     BrokerLayers layers;
-    std::map<std::string, ConfigTexts> own;  ///< by resource
+    std::map<std::string, ConfigMap> own;  ///< by resource
 
     explicit ApacheSetup(const std::vector<ApacheRow>& rows) {
         for (const auto& row : rows) {
@@ -113,7 +113,7 @@ struct ApacheSetup {
             }
         }
     }
-    ConfigTexts* place_of(const std::string& resource, ConfigSource source) {
+    ConfigMap* place_of(const std::string& resource, ConfigSource source) {
         switch (source) {
             case ConfigSource::kDynamicBroker: return &layers.dynamic_broker;
             case ConfigSource::kDynamicDefaultBroker: return &layers.dynamic_default;
@@ -123,7 +123,7 @@ struct ApacheSetup {
         }
     }
     ConfigValues values() const {
-        ConfigTexts texts = effective_texts(layers);
+        ConfigMap texts = effective_texts(layers);
         std::erase_if(texts, [](const auto& entry) { return !broker_configs().find(entry.first); });
         auto values = ConfigValues::parse(broker_configs(), texts);
         EXPECT_TRUE(values) << values.error().context;
@@ -133,7 +133,7 @@ struct ApacheSetup {
 
 std::vector<DescribedConfig> ours(ApacheSetup& setup, const std::string& resource) {
     const DescribeOptions everything{.synonyms = true, .documentation = true};
-    const ConfigTexts& own = setup.own[resource];
+    const ConfigMap& own = setup.own[resource];
     if (resource.starts_with("TOPIC/")) {
         auto topic = resolve_topic_config(own, setup.values());
         EXPECT_TRUE(topic) << topic.error().context;
@@ -218,7 +218,7 @@ TEST(Describe, OnlyTheNamesThatWereAskedFor) {
 }
 
 TEST(Describe, InternalConfigsShowOnlyWhenTheyAreSet) {
-    const ConfigTexts own{{"internal.segment.bytes", "1000"}};
+    const ConfigMap own{{"internal.segment.bytes", "1000"}};
     auto topic = resolve_topic_config(own, ConfigValues(broker_configs()));
     ASSERT_TRUE(topic);
     auto rows = describe_topic(*topic, own, {}, {.names = {"internal.segment.bytes"}});
@@ -235,7 +235,7 @@ TEST(EffectiveTexts, ADynamicValueSilencesItsStandIns) {
                         .static_broker = {{"log.roll.hours", "8"}, {"num.partitions", "9"}}};
     EXPECT_EQ(
         effective_texts(layers),
-        (ConfigTexts{{"log.roll.ms", "5"}, {"message.max.bytes", "7"}, {"num.partitions", "9"}}));
+        (ConfigMap{{"log.roll.ms", "5"}, {"message.max.bytes", "7"}, {"num.partitions", "9"}}));
 }
 
 }  // namespace

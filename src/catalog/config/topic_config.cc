@@ -65,7 +65,7 @@ ConfigValues inherited_topic_values(const ConfigValues& broker) {
     return topic;
 }
 
-ConfigResult<TopicConfig> resolve_topic_config(const ConfigTexts& own, const ConfigValues& broker) {
+ConfigResult<TopicConfig> resolve_topic_config(const ConfigMap& own, const ConfigValues& broker) {
     KAAS_TRY_ASSIGN(given, ConfigValues::parse(topic_configs(), own));
     ConfigValues values = inherited_topic_values(broker);
     for (const auto& [name, text] : own) values.set(name, given[name]);

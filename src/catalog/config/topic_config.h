@@ -28,7 +28,7 @@ private:
 /// Checks a topic's own configs as Apache does at CreateTopics and when they change
 /// (`LogConfig.validate`), and completes them. Errors: kUnknownName, kInvalidValue, kConflict; all
 /// become INVALID_CONFIG (40).
-[[nodiscard]] ConfigResult<TopicConfig> resolve_topic_config(const ConfigTexts& own,
+[[nodiscard]] ConfigResult<TopicConfig> resolve_topic_config(const ConfigMap& own,
                                                              const ConfigValues& broker);
 
 }  // namespace kaas::catalog

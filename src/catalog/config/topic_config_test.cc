@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ConfigValues broker_with(const ConfigTexts& texts) {
+ConfigValues broker_with(const ConfigMap& texts) {
     auto values = ConfigValues::parse(broker_configs(), texts);
     EXPECT_TRUE(values) << values.error().context;
     return *values;

@@ -31,7 +31,7 @@ ConfigValues::ConfigValues(const ConfigTable& table) : table_(&table) {
     }
 }
 
-ConfigResult<ConfigValues> ConfigValues::parse(const ConfigTable& table, const ConfigTexts& given) {
+ConfigResult<ConfigValues> ConfigValues::parse(const ConfigTable& table, const ConfigMap& given) {
     ConfigValues values(table);
     for (const auto& [name, text] : given) {
         const ConfigDefinition* definition = table.find(name);

@@ -4,6 +4,7 @@
 #include "catalog/config/definition.h"
 #include "catalog/config/error.h"
 #include "catalog/config/value.h"
+#include "catalog/config_map.h"
 
 #include <chrono>
 #include <concepts>
@@ -21,9 +22,6 @@
 
 namespace kaas::catalog {
 
-/// Values as somebody wrote them, by name.
-using ConfigTexts = std::map<std::string, std::string, std::less<>>;
-
 /// The value of every config of one table: what was given, else the default, else null.
 /// Thread: any for reading.
 class ConfigValues {
@@ -34,7 +32,7 @@ public:
     /// Errors: kUnknownName, with the nearest known name; kInvalidValue. The first one found
     /// counts.
     [[nodiscard]] static ConfigResult<ConfigValues> parse(const ConfigTable& table,
-                                                          const ConfigTexts& given);
+                                                          const ConfigMap& given);
 
     [[nodiscard]] const ConfigTable& table() const { return *table_; }
     [[nodiscard]] const ConfigValue& operator[](std::string_view name) const;
