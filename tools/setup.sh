@@ -9,9 +9,10 @@ readonly BUILD_PACKAGES=(
     libgtest-dev libgmock-dev
 )
 readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)
-# command=package: a machine may have the command from elsewhere.
+# command=package: a machine may have the command from elsewhere. libclang-rt is the sanitizers and
+# libFuzzer, which clang only recommends.
 readonly TEST_PACKAGES=(
-    git kcat python3-venv javac=openjdk-17-jdk-headless mvn=maven node=nodejs npm=npm
+    libclang-rt-19-dev git kcat python3-venv javac=openjdk-17-jdk-headless mvn=maven node=nodejs npm=npm
 )
 readonly BENCH_PACKAGES=(strace)
 # The newest Go is taken when the machine's own is older than what the Go clients in tests/ ask for.
@@ -21,22 +22,18 @@ readonly GO_TOOLCHAIN=go1.27.3
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# Runs a command as root, or says what to run and stops.
+# as_root FUNCTION [ARGUMENT]...: calls a function of this file, or says how root can and stops.
 as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        die "needs root for this; run it and come back: $*"
-    fi
+    [ "$(id -u)" = 0 ] ||
+        die "this needs root; run it, then try again:
+sudo bash -ec 'source \"$ROOT/tools/setup.sh\"; $*'"
+    "$@"
 }
 
 apt_install() {
     say "installing $*"
-    as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
-        >/dev/null
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 # ensure_packages [COMMAND=]PACKAGE...
@@ -49,7 +46,7 @@ ensure_packages() {
             *) grep -qx "ii  $wanted" <<<"$installed" || missing+=("$wanted") ;;
         esac
     done
-    [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
+    [ ${#missing[@]} = 0 ] || as_root apt_install "${missing[@]}"
 }
 
 # What is fetched once and kept. Linked git worktrees share the main checkout's.
@@ -74,9 +71,10 @@ go_version() { go env GOVERSION 2>/dev/null | sed 's/^go//'; }
 # read from a list of our own, so that the machine's sources stay as they are.
 install_go() {
     local mirror lists
-    mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-        grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
-    [ -n "$mirror" ] || die "no Debian mirror in the apt sources; install Go $GO_MINIMUM or newer"
+    apt-get update -qq
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
+        'Origin: Debian' 'Codename: bookworm' 'Component: main' | sed -n 1p)
+    [ -n "$mirror" ] || die "no Debian 12 in the apt sources; install Go $GO_MINIMUM or newer"
     lists=$(mktemp -d)
     printf 'deb %s bookworm main\ndeb %s bookworm-backports main\n' "$mirror" "$mirror" \
         >"$lists/sources.list"
@@ -84,15 +82,15 @@ install_go() {
     local options=(-qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=-
         -o "Dir::State::Lists=$lists/state" -o APT::Sandbox::User=root)
     say "installing golang-go from bookworm-backports"
-    as_root apt-get "${options[@]}" update
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y \
+    apt-get "${options[@]}" update
+    DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y \
         --no-install-recommends -t bookworm-backports golang-go >/dev/null
-    as_root rm -rf "$lists"
+    rm -rf "$lists"
 }
 
 ensure_go() {
     if ! command -v go >/dev/null || ! version_at_least 1.21 "$(go_version)"; then
-        install_go
+        as_root install_go
     fi
     version_at_least "$GO_MINIMUM" "$(go_version)" || export GOTOOLCHAIN=$GO_TOOLCHAIN
 }
