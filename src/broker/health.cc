@@ -22,7 +22,7 @@ const char* status_of(cluster::Node& node, bool wedged) {
 }
 
 std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config) {
-    auto image = node.images().get();
+    auto image = node.partitions().image();
     auto& partitions = node.partitions();
     auto stale = ticks.stale();
     boost::json::object out;

@@ -17,7 +17,6 @@
 #include "cluster/election.h"
 #include "cluster/error.h"
 #include "cluster/identity.h"
-#include "cluster/image_holder.h"
 #include "cluster/node_metrics.h"
 #include "cluster/partition_table.h"
 #include "cluster/reign.h"
@@ -131,7 +130,6 @@ public:
     void stop();
 
     NodeOptions options_;
-    ImageHolder images_;
     std::unique_ptr<PartitionTable> table_;
     std::unique_ptr<Controller> controller_;
     std::string cluster_id_;
@@ -152,6 +150,7 @@ private:
     Result<void> mark_the_dead(const catalog::Image& image);
     void open_logs();
     Result<void> join();
+    void take(const catalog::ImagePtr& next);
 
     base::Clock::Steady control();
     base::Clock::Steady watch();
@@ -238,18 +237,14 @@ Result<void> Node::Impl::take_office() {
     }
     KAAS_TRY(mark_the_dead(*reign.image));
     office_ = std::move(reign.session);
-    controller_ =
-        std::make_unique<Controller>(ControllerParts{.log = std::move(reign.log),
-                                                     .image = std::move(reign.image),
-                                                     .session = office_.get(),
-                                                     .clock = options_.clock,
-                                                     .config = options_.controller,
-                                                     .push =
-                                                         [this](const Push& push) {
-                                                             images_.publish(push.image);
-                                                             table_->apply(push.image);
-                                                         },
-                                                     .wake = [this] { control_->wake(); }});
+    controller_ = std::make_unique<Controller>(
+        ControllerParts{.log = std::move(reign.log),
+                        .image = std::move(reign.image),
+                        .session = office_.get(),
+                        .clock = options_.clock,
+                        .config = options_.controller,
+                        .push = [this](const Push& push) { take(push.image); },
+                        .wake = [this] { control_->wake(); }});
     return {};
 }
 
@@ -279,6 +274,7 @@ void Node::Impl::open_logs() {
                                   .io_pool = options_.io_pool,
                                   .clock = options_.clock,
                                   .log_config = options_.log_config,
+                                  .on_image = options_.on_image,
                                   .reports = {}};
     for (auto& member : members_) {
         auto logs = options_.logs;
@@ -308,7 +304,7 @@ void Node::Impl::open_logs() {
     table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
     table_ = std::make_unique<PartitionTable>(std::move(table));
     auto& registry = options_.metrics == nullptr ? own_metrics_ : *options_.metrics;
-    metrics_ = std::make_unique<NodeMetrics>(registry, images_, *table_);
+    metrics_ = std::make_unique<NodeMetrics>(registry, *table_);
 }
 
 Result<void> Node::Impl::join() {
@@ -332,6 +328,10 @@ Result<void> Node::Impl::join() {
                                          options_.clock->now() - office_sought_)
                                          .count());
     return {};
+}
+
+void Node::Impl::take(const catalog::ImagePtr& next) {
+    (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
 }
 
 base::Clock::Steady Node::Impl::control() {
@@ -416,7 +416,6 @@ Node::~Node() = default;
 
 base::BrokerId Node::id() const { return impl_->options_.id; }
 const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
-ImageHolder& Node::images() { return impl_->images_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
 Controller& Node::controller() { return *impl_->controller_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }

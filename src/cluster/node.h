@@ -4,10 +4,10 @@
 #include "base/executor.h"
 #include "base/ids.h"
 #include "base/metrics.h"
+#include "catalog/image.h"
 #include "catalog/model.h"
 #include "cluster/controller.h"
 #include "cluster/error.h"
-#include "cluster/image_holder.h"
 #include "cluster/partition_table.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
@@ -48,6 +48,8 @@ struct NodeOptions {
     /// Where the node's series are kept, and those of its commit cycles; outlives the node.
     base::metrics::Registry* metrics = nullptr;
     std::chrono::milliseconds beat_interval{1'000};
+    /// Sees each image before reactors do. Called on the control thread, once while it starts.
+    std::function<void(const catalog::ImagePtr&)> on_image = [](const catalog::ImagePtr&) {};
     /// The node cannot go on (fenced, or its control log failed): the process should say so and
     /// end. Called at most once, on a thread of the node, which must not be stopped from it.
     std::function<void(const Error&)> on_lost = [](const Error&) {};
@@ -67,7 +69,6 @@ public:
 
     [[nodiscard]] base::BrokerId id() const;
     [[nodiscard]] const std::string& cluster_id() const;
-    [[nodiscard]] ImageHolder& images();
     [[nodiscard]] PartitionTable& partitions();
     /// Administrative requests go here; in part D, to whoever is the controller.
     [[nodiscard]] Controller& controller();

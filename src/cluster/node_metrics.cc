@@ -1,7 +1,6 @@
 #include "cluster/node_metrics.h"
 
 #include "base/metrics.h"
-#include "cluster/image_holder.h"
 #include "cluster/partition_table.h"
 #include "storage/volume.h"
 
@@ -20,8 +19,7 @@ constexpr std::string_view kPartitions = "kaas_partitions";
 
 }  // namespace
 
-NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const ImageHolder& images,
-                         const PartitionTable& table)
+NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table)
     : is_controller(
           registry.gauge("kaas_is_controller", "1 while this process is the controller.")),
       reigns(registry.counter("kaas_controller_failovers_total", "Reigns begun by this process.")),
@@ -33,13 +31,13 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const ImageHolder& i
       fences(registry.counter("kaas_self_fence_events_total",
                               "Times that a check showed this process its end.")),
       registry_(registry) {
-    registry.sampled(kAlive, "Brokers with a session.", {}, [&images] {
-        const auto image = images.get();
+    registry.sampled(kAlive, "Brokers with a session.", {}, [&table] {
+        const auto image = table.image();
         return static_cast<double>(std::ranges::count_if(
             image->brokers(), [](const auto& entry) { return entry.second->living(); }));
     });
     registry.sampled(kVersion, "Changes that the controller of this epoch has made.", {},
-                     [&images] { return static_cast<double>(images.get()->version().changes); });
+                     [&table] { return static_cast<double>(table.image()->version().changes); });
     registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "serving"}},
                      [&table] { return static_cast<double>(table.serving()); });
     registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "opening"}},

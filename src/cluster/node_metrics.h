@@ -1,7 +1,6 @@
 #pragma once
 
 #include "base/metrics.h"
-#include "cluster/image_holder.h"
 #include "cluster/partition_table.h"
 #include "storage/volume.h"
 
@@ -14,8 +13,7 @@ namespace kaas::cluster {
 /// registry outlives it; it takes its sampled series with it.
 class NodeMetrics {
 public:
-    NodeMetrics(base::metrics::Registry& registry, const ImageHolder& images,
-                const PartitionTable& table);
+    NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table);
     ~NodeMetrics();
     NodeMetrics(const NodeMetrics&) = delete;
     NodeMetrics& operator=(const NodeMetrics&) = delete;

@@ -109,7 +109,7 @@ TEST_F(NodeTest, CreatedTopicIsServedWhenTheAnswerComes) {
     }
     EXPECT_EQ(reader.find("orders", base::PartitionId(3)).state, Hosting::kUnknown);
     EXPECT_EQ(reader.find("others", base::PartitionId(0)).state, Hosting::kUnknown);
-    EXPECT_EQ(node->images().get()->topic("orders")->id, *id);
+    EXPECT_EQ(node->partitions().image()->topic("orders")->id, *id);
     EXPECT_EQ(node->partitions().serving(), 3U);
     EXPECT_EQ(node->partitions().opening(), 0U);
 }
@@ -125,7 +125,7 @@ TEST_F(NodeTest, TopicsOutliveACleanEnd) {
     auto id = create(*start(), "orders", 2);
     ASSERT_TRUE(id);
     auto node = start();
-    const auto image = node->images().get();
+    const auto image = node->partitions().image();
     ASSERT_NE(image->topic("orders"), nullptr);
     EXPECT_EQ(image->topic("orders")->id, *id);
     EXPECT_EQ(image->topic("orders")->partitions[0].leader_epoch, base::LeaderEpoch(1));
@@ -140,13 +140,13 @@ TEST_F(NodeTest, CleanEndLeavesNoSession) {
 TEST_F(NodeTest, DeadLifesSessionIsMarkedBeforeAnythingIsGivenAnew) {
     auto node = start();
     ASSERT_TRUE(create(*node, "orders"));
-    const auto old = node->images().get()->broker(base::BrokerId(1))->sessions.at("main");
+    const auto old = node->partitions().image()->broker(base::BrokerId(1))->sessions.at("main");
     kill(volume_, node);
     EXPECT_EQ(volume_.list("__sessions")->size(), 1U);
     node = start();
     const auto sessions = *volume_.list("__sessions");
     ASSERT_EQ(sessions.size(), 1U);
-    const auto now = node->images().get()->broker(base::BrokerId(1))->sessions.at("main");
+    const auto now = node->partitions().image()->broker(base::BrokerId(1))->sessions.at("main");
     EXPECT_NE(now, old);
     EXPECT_EQ("__sessions/" + sessions[0], session_path(base::BrokerId(1), now));
     auto reader = node->partitions().reader();
@@ -210,8 +210,8 @@ TEST_F(NodeTest, DeletedTopicGoesFromImageLookUpAndVolume) {
     ASSERT_TRUE(remove(*node, "orders"));
     auto reader = node->partitions().reader();
     EXPECT_EQ(reader.find("orders", base::PartitionId(0)).state, Hosting::kUnknown);
-    EXPECT_EQ(node->images().get()->topic("orders"), nullptr);
-    await([&] { return node->images().get()->deletions().empty(); });
+    EXPECT_EQ(node->partitions().image()->topic("orders"), nullptr);
+    await([&] { return node->partitions().image()->deletions().empty(); });
     EXPECT_TRUE(volume_.list(std::string(kDeletedDirectory))->empty());
 }
 
@@ -227,7 +227,7 @@ TEST_F(NodeTest, DeleteAndCreateAgainInALoopIsANewTopicEachTime) {
         EXPECT_EQ(found.log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(0));
         ASSERT_TRUE(remove(*node, "orders"));
     }
-    await([&] { return node->images().get()->deletions().empty(); });
+    await([&] { return node->partitions().image()->deletions().empty(); });
 }
 
 TEST_F(NodeTest, DeletionGoesOnInTheNextLife) {
@@ -237,8 +237,8 @@ TEST_F(NodeTest, DeletionGoesOnInTheNextLife) {
     ASSERT_TRUE(remove(*node, "orders"));
     kill(volume_, node);
     node = start();
-    await([&] { return node->images().get()->deletions().empty(); });
-    EXPECT_EQ(node->images().get()->topic("orders"), nullptr);
+    await([&] { return node->partitions().image()->deletions().empty(); });
+    EXPECT_EQ(node->partitions().image()->topic("orders"), nullptr);
 }
 
 TEST_F(NodeTest, ProducerIdsAreUniqueOverLives) {
@@ -304,7 +304,7 @@ TEST_F(NodeTest, AnsweredTopicsSurviveDeathAtAnyStep) {
         kill(volume, *node, {.seed = at});
         auto next = Node::start(with);
         ASSERT_TRUE(next) << "halted " << at << " steps in: " << next.error().context;
-        const auto image = (*next)->images().get();
+        const auto image = (*next)->partitions().image();
         if (second) {
             EXPECT_NE(image->topic("second"), nullptr) << at;
         } else {

@@ -80,6 +80,7 @@ struct Removal {
     catalog::Deletion deletion;
     std::vector<HostedPartitionPtr> closing;
     bool busy = false;
+    std::string said;  ///< why its files stay: told once, not with each attempt
 };
 
 /// What is said once the lock is gone.
@@ -97,7 +98,7 @@ class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
 public:
     explicit Impl(Options options) : options_(std::move(options)), views_(first_view()) {}
 
-    void apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
+    bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
     void tick() KAAS_EXCLUDES(mutex_);
     void close() KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
@@ -168,13 +169,15 @@ std::optional<Tenure> PartitionTable::Impl::wanted(const catalog::Partition& par
     return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition)};
 }
 
-void PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
+bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
     auto view = std::make_shared<TableView>(*views_.get());
+    if (next->version() <= view->image->version()) return false;
+    options_.on_image(next);
     const auto changed = next->changed_topics(*view->image);
     view->image = next;
     {
         base::MutexLock lock(mutex_);
-        if (closing_) return;
+        if (closing_) return true;
         auto batch = std::make_shared<Batch>(next->version(), 1);
         for (const auto& [before, now] : changed) {
             if (now) {
@@ -192,6 +195,7 @@ void PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
         finish(*batch);
     }
     flush();
+    return true;
 }
 
 void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, TableView& view,
@@ -364,18 +368,21 @@ void PartitionTable::Impl::remove_when_closed(const base::TopicId& topic) {
 
 void PartitionTable::Impl::remove(const catalog::Deletion& deletion) {
     const auto removed = remove_files(deletion);
-    if (!removed) {
-        base::log::warn("cluster", "topic '{}' ({}) is deleted, but its files stay for now: {}",
-                        deletion.name, deletion.id.uuid.to_string(), removed.error().context);
-    }
+    bool news = false;
     {
         base::MutexLock lock(mutex_);
         if (removed) {
             removals_.erase(deletion.id);
             outbox_.reclaimed.push_back(deletion.id);
         } else {
-            removals_[deletion.id].busy = false;  // the next tick tries again
+            auto& removal = removals_[deletion.id];
+            removal.busy = false;  // the next tick tries again
+            news = std::exchange(removal.said, removed.error().context) != removal.said;
         }
+    }
+    if (news) {
+        base::log::warn("cluster", "topic '{}' ({}) is deleted, but its files stay for now: {}",
+                        deletion.name, deletion.id.uuid.to_string(), removed.error().context);
     }
     flush();
 }
@@ -504,7 +511,8 @@ PartitionTable::PartitionTable(Options options)
     : impl_(std::make_shared<Impl>(std::move(options))) {}
 PartitionTable::~PartitionTable() = default;
 
-void PartitionTable::apply(const catalog::ImagePtr& next) { impl_->apply(next); }
+bool PartitionTable::apply(const catalog::ImagePtr& next) { return impl_->apply(next); }
+catalog::ImagePtr PartitionTable::image() const { return impl_->views().get()->image; }
 PartitionReader PartitionTable::reader() const { return PartitionReader(impl_->views()); }
 std::size_t PartitionTable::opening() const { return impl_->count(Hosting::kOpening); }
 std::size_t PartitionTable::offline() const { return impl_->count(Hosting::kOffline); }

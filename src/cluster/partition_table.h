@@ -88,6 +88,8 @@ public:
         base::Executor* io_pool = nullptr;
         base::Clock* clock = &base::Clock::system();
         std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
+        /// Sees each image before it is shown.
+        std::function<void(const catalog::ImagePtr&)> on_image = [](const catalog::ImagePtr&) {};
         Reports reports;
         /// Logs that open or close at once; the I/O pool has other work too.
         std::size_t width = 8;
@@ -99,9 +101,12 @@ public:
     ~PartitionTable();
 
     /// Takes the next image; the logs that it gives or takes away open and close in the background,
-    /// and `Reports::applied` follows when they have. Images come in order, on one thread
-    /// (control).
-    void apply(const catalog::ImagePtr& next);
+    /// and `Reports::applied` follows when they have. False, and nothing happens, when it is not
+    /// newer than the one that is shown: a push of a controller that has been succeeded (DESIGN
+    /// 10), or one that comes twice. Images come on one thread (control).
+    bool apply(const catalog::ImagePtr& next);
+    /// The newest image that this broker was given; an empty one before the first. Thread: any.
+    [[nodiscard]] catalog::ImagePtr image() const;
 
     /// One per reactor.
     [[nodiscard]] PartitionReader reader() const;

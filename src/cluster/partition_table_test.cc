@@ -48,6 +48,8 @@ protected:
                     if (configs.contains("max.message.bytes")) config.max_message_bytes = 7;
                     return config;
                 },
+            .on_image =
+                [this](const catalog::ImagePtr& next) { announced_.push_back(next->version()); },
             .reports = {},
             .release_patience = 0ms};
         options.reports.applied = [this](catalog::ImageVersion version) {
@@ -119,6 +121,7 @@ protected:
     catalog::Topic topic_;
     std::deque<Answer> answers_;
 
+    std::vector<catalog::ImageVersion> announced_;
     std::vector<catalog::ImageVersion> applied_;
     std::vector<catalog::OpenedEpoch> opened_;
     std::vector<catalog::PartitionEpoch> released_;
@@ -137,6 +140,17 @@ TEST_F(PartitionTableTest, ImageIsAppliedOnceItsLogsAreOpen) {
     EXPECT_NE(new_reader().find("orders", base::PartitionId(0)).log, nullptr);
     EXPECT_EQ(applied_, std::vector{image_->version()});
     EXPECT_EQ(opened_, (std::vector<catalog::OpenedEpoch>{{first(), base::LeaderEpoch(0)}}));
+}
+
+TEST_F(PartitionTableTest, ImageOfASucceededControllerIsRefused) {
+    const auto first = image_;
+    change(catalog::TopicCreated{topic_});
+    EXPECT_TRUE(table_->apply(image_));
+    EXPECT_FALSE(table_->apply(first));
+    EXPECT_FALSE(table_->apply(image_)) << "it comes twice";
+    EXPECT_EQ(table_->image(), image_);
+    EXPECT_EQ(new_reader().image().version(), image_->version());
+    EXPECT_EQ(announced_, std::vector{image_->version()});
 }
 
 TEST_F(PartitionTableTest, SlowLogHoldsUpOnlyItsOwnImage) {

@@ -6,7 +6,7 @@
 namespace kaas::broker {
 
 catalog::BrokerLayers broker_layers(const Services& services) {
-    auto image = services.node.images().get();
+    auto image = services.node.partitions().image();
     return {.dynamic_broker = image->broker_configs(services.node.id()),
             .dynamic_default = image->broker_configs(catalog::kNoBroker),
             .static_broker = services.config.given};
