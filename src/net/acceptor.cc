@@ -189,14 +189,17 @@ bool Acceptor::accept_one() {
                 // The client stays in the backlog, so the socket stays readable: trying on would
                 // spin.
                 server_.metrics_.accept_errors.add();
-                base::log::warn("net", "listener {} pauses: accept: {}", listener_.options.name,
-                                std::strerror(errno));
+                if (!std::exchange(pausing_, true)) {
+                    base::log::warn("net", "listener {} pauses: accept: {}", listener_.options.name,
+                                    std::strerror(errno));
+                }
                 pause();
                 pause_timer_->arm(kPause, [this] { resume(); });
                 return false;
             default: return true;  // of that one connection (accept(2)): go on with the next
         }
     }
+    pausing_ = false;
     std::string from = address_text(address);
     if (!server_.limits_.admit(from)) {
         server_.metrics_.refused_per_ip.add();

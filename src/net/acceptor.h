@@ -48,6 +48,7 @@ private:
     Listener listener_;
     base::UniqueFd socket_;
     std::unique_ptr<ReactorTimer> pause_timer_;
+    bool pausing_ = false;  ///< said, and no connection has been accepted since
     bool watched_ = false;
 };
 

@@ -430,11 +430,13 @@ bool PartitionLog::begin_checkpoint() {
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
                                     std::vector<ProducerImage> producers) {
     if (!begin_checkpoint()) return;
-    if (const auto recorded = record_checkpoint(segment, facts, std::move(producers)); !recorded) {
-        // Nothing depends on it: the next recovery only has more to read.
+    const auto recorded = record_checkpoint(segment, facts, std::move(producers));
+    // Nothing depends on it: the next recovery only has more to read. So it is said once.
+    if (!recorded && !std::exchange(checkpoints_fail_, true)) {
         base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, facts.end,
                         recorded.error().context);
     }
+    if (recorded) checkpoints_fail_ = false;
     base::MutexLock lock(mutex_);
     checkpoint_state_ = CheckpointState::kNone;
     if (checkpoint_wanted_ && !ended_) ask_for_cycle();

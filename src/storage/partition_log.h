@@ -324,6 +324,8 @@ private:
     base::Clock::Steady last_sync_{};
     std::vector<SegmentSpan> newly_sealed_;
 
+    bool checkpoints_fail_ = false;  ///< the running checkpoint's: there is one at a time
+
     // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
     base::Mutex manifest_mutex_;
     std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
