@@ -45,10 +45,15 @@ Registry::Series& Registry::find(std::string_view name, std::string_view help, K
 }
 
 Counter& Registry::counter(std::string_view name, std::string_view help, Labels labels) {
+    return *shared_counter(name, help, std::move(labels));
+}
+
+std::shared_ptr<Counter> Registry::shared_counter(std::string_view name, std::string_view help,
+                                                  Labels labels) {
     MutexLock lock(mutex_);
     Series& series = find(name, help, Kind::kCounter, std::move(labels));
-    if (!series.counter) series.counter = std::make_unique<Counter>();
-    return *series.counter;
+    if (!series.counter) series.counter = std::make_shared<Counter>();
+    return series.counter;
 }
 
 Gauge& Registry::gauge(std::string_view name, std::string_view help, Labels labels) {

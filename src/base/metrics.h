@@ -66,6 +66,9 @@ public:
     enum class Kind { kCounter, kGauge, kHistogram };
 
     Counter& counter(std::string_view name, std::string_view help, Labels labels = {});
+    /// As `counter`, for a series that may be removed while somebody still counts.
+    std::shared_ptr<Counter> shared_counter(std::string_view name, std::string_view help,
+                                            Labels labels);
     Gauge& gauge(std::string_view name, std::string_view help, Labels labels = {});
     Histogram& histogram(std::string_view name, std::string_view help, Labels labels = {});
     /// A gauge whose value is asked for at each scrape, on the health thread.
@@ -76,7 +79,7 @@ public:
 
     struct Series {
         Labels labels;
-        std::unique_ptr<Counter> counter;
+        std::shared_ptr<Counter> counter;
         std::unique_ptr<Gauge> gauge;
         std::unique_ptr<Histogram> histogram;
         std::function<double()> sample;

@@ -171,7 +171,7 @@ private:
         };
         options.io_pool = &io_pool_;
         options.metrics = &metrics_;
-        options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
+        options.on_image = [this](const catalog::ImagePtr& next) { topic_metrics_.apply(next); };
         options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
         auto node = cluster::Node::start(std::move(options));
         if (!node) return base::fail(StartFault::kCluster, node.error().context);
@@ -184,20 +184,18 @@ private:
             static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
             base::Clock::system(), metrics_);
         producer_ids_.emplace(node_->controller());
-        topic_metrics_.emplace(metrics_);
         services_.emplace(Services{.config = config_,
                                    .node = *node_,
                                    .io_pool = io_pool_,
                                    .metrics = metrics_,
                                    .clock = base::Clock::system(),
                                    .fetch_sessions = *fetch_sessions_,
-                                   .producer_ids = *producer_ids_,
-                                   .topic_metrics = *topic_metrics_});
+                                   .producer_ids = *producer_ids_});
         for (std::size_t i = 0; i < reactors_.size(); ++i) {
             services_->states.emplace(
                 &reactors_[i],
                 std::make_unique<ReactorState>(ReactorState{
-                    node_->partitions().reader(), {}, TopicMetrics::Reader(*topic_metrics_)}));
+                    node_->partitions().reader(), {}, TopicMetrics::Reader(topic_metrics_)}));
         }
         for (const auto& handler : handlers()) {
             services_->latencies.at(static_cast<std::size_t>(handler.key)) = &metrics_.histogram(
@@ -233,6 +231,7 @@ private:
     const BrokerConfig config_;
     const Options options_;
     base::metrics::Registry metrics_;
+    TopicMetrics topic_metrics_{metrics_};
     std::vector<OpenVolume> volumes_;
     net::ReactorPool reactors_;
     base::ThreadPool io_pool_;
@@ -243,7 +242,6 @@ private:
     std::unique_ptr<cluster::Node> node_;
     std::optional<FetchSessions> fetch_sessions_;
     std::optional<ProducerIds> producer_ids_;
-    std::optional<TopicMetrics> topic_metrics_;
     std::optional<Services> services_;
     std::unique_ptr<telemetry::HealthServer> health_;
     bool stopped_ = false;

@@ -35,7 +35,6 @@ struct Services {
     const base::Clock& clock;
     FetchSessions& fetch_sessions;
     ProducerIds& producer_ids;
-    TopicMetrics& topic_metrics;
 
     /// Filled at start, by reactor; never changes while requests come.
     std::unordered_map<const base::Executor*, std::unique_ptr<ReactorState>> states{};

@@ -267,7 +267,7 @@ private:
         if (!is_unknown(out.error_code))
             out.aborted_transactions.reset();  // Apache: empty, else null
         const catalog::Topic* topic = find_topic(*call_, topic_ref(target));
-        call_->services().topic_metrics.fetch_failed(topic, out.error_code);
+        call_->state().topic_metrics.fetch_failed(topic, out.error_code);
         if (!has_hint(out.error_code) || call_->version() < kHintsFrom) return;
         LeaderHint hint = leader_hint(*call_, topic_ref(target), target.partition);
         out.current_leader.leader_id = hint.leader_id;
@@ -279,7 +279,7 @@ private:
 
     void count(const FetchTarget& target, std::uint64_t bytes) {
         if (const catalog::Topic* topic = find_topic(*call_, topic_ref(target))) {
-            call_->state().topic_metrics.of(topic->id, topic->name).fetch_bytes.add(bytes);
+            call_->state().topic_metrics.fetched(*topic, bytes);
         }
     }
 

@@ -117,9 +117,8 @@ private:
         }
         if (*acks_ != storage::Acks::kNone) ++open_;
         if (const catalog::Topic* topic = find_topic(*call_, topic_ref(t))) {
-            auto& series = call_->state().topic_metrics.of(topic->id, topic->name);
-            series.produce_bytes.add(asked.records.size());
-            series.produce_records.add(static_cast<std::uint64_t>(appended->records));
+            call_->state().topic_metrics.produced(
+                *topic, static_cast<std::uint64_t>(appended->records), asked.records.size());
         }
     }
 
@@ -153,7 +152,7 @@ private:
     void fail(std::size_t t, std::size_t p, ErrorCode error, std::string why) {
         failed_ = true;
         const catalog::Topic* topic = find_topic(*call_, topic_ref(t));
-        call_->services().topic_metrics.produce_failed(topic, error);
+        call_->state().topic_metrics.produce_failed(topic, error);
         auto& out = answer_of(t, p);
         out.error_code = error;
         if (!why.empty()) out.error_message = why;
