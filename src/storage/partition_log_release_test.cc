@@ -1,0 +1,195 @@
+// Goal: a partition changes hands without loss and without needless work: releases, checkpoints,
+// takers, and who comes too late. Method: lives of brokers on one volume in memory, one after the
+// other or side by side; the test drives their cycles.
+
+#include "base/executor.h"
+#include "storage/memory_volume.h"
+#include "storage/partition_log.h"
+#include "storage/partition_log_fixture.h"
+#include "storage/recovery.h"
+#include "storage/testing_log.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+using testing::Answer;
+using testing::Broker;
+using testing::HeldExecutor;
+using testing::PartitionLogTest;
+using testing::read_values;
+
+TEST_F(PartitionLogTest, AfterAReleaseTheNextOwnerScansAndWritesNothing) {
+    auto log = open(0);
+    append_durably(*log, {.producer_id = 1, .producer_epoch = 0, .sequence = 0, .value = "kept"});
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    Answer answer;
+    EXPECT_EQ(append(*log, {}, answer).error().code, ErrorCode::kClosed);
+    restart();
+    int writes = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kWrite || step.operation == Operation::kCreate) ++writes;
+        return std::nullopt;
+    });
+    log = open(1);
+    EXPECT_EQ(writes, 0);
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{0});
+    EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"kept"}));
+    EXPECT_EQ(*append(*log, {.producer_id = 1, .producer_epoch = 0, .sequence = 0}, answer),
+              base::Offset{0});
+    append_durably(*log, {.value = "next"});
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{1});
+    EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"kept", "next"}));
+}
+
+TEST_F(PartitionLogTest, WhatEndsAfterAReleaseMovesNothing) {
+    auto log = open(0);
+    append_durably(*log, {});
+    Answer answer;
+    ASSERT_TRUE(append(*log, {}, answer));
+    auto cycle = broker_->log_dir.next_cycle();
+    cycle->write();
+    cycle->sync();
+    EXPECT_FALSE(log->release(std::chrono::milliseconds(0)));
+    EXPECT_EQ(answer.value->error().code, ErrorCode::kClosed);
+    cycle->confirm();
+    cycle->settle();
+    EXPECT_EQ(log->view().high_watermark, base::Offset{1});
+    EXPECT_EQ(log->read({}, Patience::kNever).error().code, ErrorCode::kClosed);
+}
+
+TEST_F(PartitionLogTest, AnIdleLogIsTakenOverWithoutAWriteEvenAfterAKill) {
+    auto log = open(0);
+    append_durably(*log, {.value = "kept"});
+    clock_.advance(std::chrono::seconds(6));
+    broker_->commit_all();  // the checkpoint
+    log.reset();
+    restart();
+    log = open(1);
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{0});
+    EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"kept"}));
+}
+
+TEST_F(PartitionLogTest, WhatWasOnlyReadIsNotServedBeforeItStandsInADurablePicture) {
+    auto log = open(0);
+    append_durably(*log, {.value = "first"});
+    Answer unanswered;
+    ASSERT_TRUE(append(*log, {.value = "unsynced tail"}, unanswered));
+    broker_->log_dir.next_cycle()->write();
+    log.reset();
+    restart();
+    // The next owner copies the tail and is killed while it syncs its picture: that is readable,
+    // not durable.
+    volume_.set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation != Operation::kSync ||
+            !step.path.ends_with("00000001/manifest-1.jsonl")) {
+            return std::nullopt;
+        }
+        return Fault{.code = ErrorCode::kIo};
+    });
+    EXPECT_FALSE(broker_->open(1));
+    volume_.set_hook({});
+    restart();
+    log = open(2);
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{2});
+    const auto seen = *read_values(*log);
+    log.reset();
+    volume_.crash();
+    restart();
+    EXPECT_EQ(*read_values(*open(3)), seen);
+}
+
+TEST_F(PartitionLogTest, ACheckpointThatComesBehindARollDoesNothing) {
+    class Later final : public base::Executor {
+    public:
+        void post(Work work) override { works.push_back(std::move(work)); }
+        std::vector<Work> works;
+    };
+    Later pool;
+    LogDir log_dir({.volume = &volume_,
+                    .session = &broker_->session,
+                    .io_pool = &pool,
+                    .clock = &clock_,
+                    .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}},
+                    .checkpoint_bytes = 1});
+    LogConfig config;
+    config.segment_bytes = 300;
+    config.index_interval_bytes = 0;
+    auto log = *PartitionLog::open({.log_dir = &log_dir,
+                                    .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                    .epoch = base::LeaderEpoch{0},
+                                    .earlier = {},
+                                    .config = config});
+    for (int i = 0; i < 12; ++i) {
+        Answer answer;
+        ASSERT_TRUE(append(*log, {.value_bytes = 50}, answer));
+        while (log_dir.run_cycle()) {
+        }
+        ASSERT_TRUE(answer.good());
+    }
+    ASSERT_GT(log->view().sealed->size(), 2);
+    while (!pool.works.empty()) {
+        for (auto& work : std::exchange(pool.works, {})) work();
+        while (log_dir.run_cycle()) {
+        }
+    }
+    EXPECT_FALSE(log->failure());
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+}
+
+TEST_F(PartitionLogTest, AnIdleLogHasNoMoreCycles) {
+    auto log = open(0);
+    append_durably(*log, {});
+    clock_.advance(std::chrono::seconds(6));
+    EXPECT_TRUE(broker_->log_dir.run_cycle());
+    clock_.advance(std::chrono::hours(6));
+    EXPECT_FALSE(broker_->log_dir.run_cycle());
+}
+
+TEST_F(PartitionLogTest, AnEpochThatATakerClosedIsLostAtItsFirstWrite) {
+    auto zombie = open(0);
+    std::optional<Error> failure;
+    Broker next(volume_, clock_);
+    ASSERT_TRUE(make_partition_directory(volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0"));
+    ASSERT_TRUE(next.open(1));
+    Answer answer;
+    ASSERT_TRUE(append(*zombie, {}, answer));
+    broker_->commit_all();
+    EXPECT_EQ(answer.value->error().code, ErrorCode::kExists);
+}
+
+TEST_F(PartitionLogTest, ReleaseDoesNotWaitForACheckpointThatIsOnlyQueued) {
+    TestingSession session;
+    HeldExecutor pool;  // all of whose threads may be releasing logs
+    LogDir log_dir({.volume = &volume_,
+                    .session = &session,
+                    .io_pool = &pool,
+                    .clock = &clock_,
+                    .owner = {.broker = base::BrokerId{1}, .incarnation = {}}});
+    auto log = *PartitionLog::open({.log_dir = &log_dir,
+                                    .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                    .epoch = base::LeaderEpoch{0},
+                                    .earlier = {},
+                                    .config = {}});
+    Answer answer;
+    ASSERT_TRUE(append(*log, {}, answer));
+    ASSERT_TRUE(log_dir.run_cycle());
+    clock_.advance(std::chrono::seconds(6));
+    ASSERT_TRUE(log_dir.run_cycle());
+    ASSERT_EQ(pool.size(), 1U) << "the checkpoint";
+    EXPECT_FALSE(log->at_work());
+    EXPECT_TRUE(log->release(std::chrono::milliseconds(0)));
+    const auto before = volume_.steps();
+    pool.run_all();
+    EXPECT_EQ(volume_.steps(), before) << "nothing is written behind the last line";
+}
+
+}  // namespace
+}  // namespace kaas::storage
