@@ -6,63 +6,42 @@
 #include "base/bytes.h"
 #include "base/metrics.h"
 #include "storage/error.h"
+#include "storage/testing_volume.h"
 #include "storage/volume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <stdlib.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace kaas::storage {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class PosixVolumeTest : public testing::Test {
+class PosixVolumeTest : public ::testing::Test {
 protected:
-    PosixVolumeTest() {
-        std::string name = (std::filesystem::temp_directory_path() / "kaas_volume_XXXXXX").string();
-        EXPECT_NE(::mkdtemp(name.data()), nullptr);
-        root_ = name;
-        volume_ = open_again();
-    }
-    void TearDown() override {
-        std::error_code ignored;
-        std::filesystem::remove_all(root_, ignored);
-    }
-
     std::unique_ptr<PosixVolume> open_again(PosixVolumeOptions options = {}) {
-        auto volume = PosixVolume::open(root_, options);
+        auto volume = PosixVolume::open(root_.path(), options);
         EXPECT_TRUE(volume) << volume.error().context;
         return std::move(*volume);
     }
     std::unique_ptr<File> make_file(const std::string& path, std::string_view text) {
-        auto file = volume_->create(path);
-        EXPECT_TRUE(file) << file.error().context;
-        base::ByteView piece = base::as_bytes(text);
-        EXPECT_TRUE((*file)->write_at(0, {&piece, 1}));
-        return std::move(*file);
+        return testing::make_file(*volume_, path, text);
     }
-    std::string read(const std::string& path) {
-        auto text = read_whole(*volume_, path, 1 << 20);
-        return text ? *text : "error: " + text.error().context;
-    }
+    std::string read(const std::string& path) { return testing::read_text(*volume_, path); }
 
-    std::string root_;
-    std::unique_ptr<PosixVolume> volume_;
+    testing::TemporaryDirectory root_;
+    std::unique_ptr<PosixVolume> volume_ = open_again();
 };
 
 TEST_F(PosixVolumeTest, MorePiecesThanOneCallTakes) {
@@ -84,7 +63,7 @@ TEST_F(PosixVolumeTest, MorePiecesThanOneCallTakes) {
 
 TEST_F(PosixVolumeTest, SymbolicLinkIsNotFollowed) {
     make_file("target", "x");
-    std::filesystem::create_symlink("target", root_ + "/link");
+    std::filesystem::create_symlink("target", root_.path() + "/link");
     EXPECT_EQ(volume_->open("link", OpenMode::kReadWrite).error().code, ErrorCode::kIo);
 }
 
@@ -102,27 +81,26 @@ TEST_F(PosixVolumeTest, ModeZeroAloneIsAMark) {
     ASSERT_TRUE(volume_->make_directory("s"));
     auto held = volume_->hold("s");
     ASSERT_TRUE(held);
-    std::filesystem::permissions(root_ + "/s", std::filesystem::perms::none);
+    std::filesystem::permissions(root_.path() + "/s", std::filesystem::perms::none);
     EXPECT_EQ(*(*held)->look(), Liveness::kMarked);
     ASSERT_TRUE(volume_->mark("s", MarkKind::kRemove)) << "a half-made mark is completed";
     EXPECT_EQ(volume_->hold("s").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(PosixVolumeTest, MissingRootIsAnErrorUnlessAskedFor) {
-    std::string deep = root_ + "/x/y/z";
+    std::string deep = root_.path() + "/x/y/z";
     EXPECT_EQ(PosixVolume::open(deep).error().code, ErrorCode::kNotFound);
     ASSERT_TRUE(PosixVolume::open(deep, {.create_root = true}));
     ASSERT_TRUE(PosixVolume::open(deep, {.create_root = true})) << "and it may be there already";
     ASSERT_TRUE(PosixVolume::open(deep + "/", {.create_root = true}));
     EXPECT_FALSE(PosixVolume::open(""));
     make_file("file", "");
-    EXPECT_FALSE(PosixVolume::open(root_ + "/file"));
+    EXPECT_FALSE(PosixVolume::open(root_.path() + "/file"));
 }
 
 TEST_F(PosixVolumeTest, RootMayMoveWhileInUse) {
     make_file("a", "x");
-    std::filesystem::rename(root_, root_ + ".moved");
-    root_ += ".moved";
+    root_.move_to(root_.path() + ".moved");
     EXPECT_EQ(read("a"), "x");
 }
 

@@ -6,20 +6,18 @@
 #include "storage/error.h"
 #include "storage/memory_volume.h"
 #include "storage/posix_volume.h"
+#include "storage/testing_volume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <stdlib.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,45 +25,33 @@
 namespace kaas::storage {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class VolumeTest : public testing::TestWithParam<std::string> {
+class VolumeTest : public ::testing::TestWithParam<std::string> {
 protected:
     VolumeTest() {
         if (GetParam() == "Memory") {
             volume_ = std::make_unique<MemoryVolume>();
             return;
         }
-        root_ = (std::filesystem::temp_directory_path() / "kaas_volume_XXXXXX").string();
-        EXPECT_NE(::mkdtemp(root_.data()), nullptr);
-        auto opened = PosixVolume::open(root_);
+        root_.emplace();
+        auto opened = PosixVolume::open(root_->path());
         EXPECT_TRUE(opened) << opened.error().context;
         volume_ = std::move(*opened);
     }
-    void TearDown() override {
-        std::error_code ignored;
-        if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
-    }
 
     std::unique_ptr<File> make_file(const std::string& path, std::string_view text) {
-        auto file = volume_->create(path);
-        EXPECT_TRUE(file) << file.error().context;
-        base::ByteView piece = base::as_bytes(text);
-        EXPECT_TRUE((*file)->write_at(0, {&piece, 1}));
-        return std::move(*file);
+        return testing::make_file(*volume_, path, text);
     }
-    std::string read(const std::string& path) {
-        auto text = read_whole(*volume_, path, 1 << 20);
-        return text ? *text : "error: " + text.error().context;
-    }
+    std::string read(const std::string& path) { return testing::read_text(*volume_, path); }
 
-    std::string root_;
+    std::optional<testing::TemporaryDirectory> root_;
     std::unique_ptr<Volume> volume_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, VolumeTest, testing::Values("Memory", "Posix"),
+INSTANTIATE_TEST_SUITE_P(, VolumeTest, ::testing::Values("Memory", "Posix"),
                          [](const auto& name) { return name.param; });
 
 TEST_P(VolumeTest, PiecesAreWrittenOneAfterTheOther) {

@@ -11,6 +11,7 @@
 #include "wire/messages/fetch.h"
 #include "wire/messages/metadata.h"
 #include "wire/messages/produce.h"
+#include "wire/testing/octets.h"
 #include "wire/types.h"
 #include "wire/writer.h"
 
@@ -19,7 +20,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -27,18 +27,8 @@ namespace kaas::wire {
 namespace {
 
 using ::testing::ElementsAre;
-
-std::vector<int> ints(ByteView bytes) {
-    std::vector<int> result;
-    for (std::byte b : bytes) result.push_back(std::to_integer<int>(b));
-    return result;
-}
-
-std::vector<std::byte> octets(std::initializer_list<int> values) {
-    std::vector<std::byte> result;
-    for (int v : values) result.push_back(static_cast<std::byte>(v));
-    return result;
-}
+using testing::ints;
+using testing::octets;
 
 TEST(Message, MetadataRequestAsOldAndNewVersionsWriteIt) {
     MetadataRequest request;

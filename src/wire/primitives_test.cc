@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "wire/error.h"
 #include "wire/reader.h"
+#include "wire/testing/octets.h"
 #include "wire/types.h"
 #include "wire/writer.h"
 
@@ -11,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -23,18 +23,8 @@ namespace kaas::wire {
 namespace {
 
 using ::testing::ElementsAre;
-
-std::vector<int> ints(ByteView bytes) {
-    std::vector<int> result;
-    for (std::byte b : bytes) result.push_back(std::to_integer<int>(b));
-    return result;
-}
-
-std::vector<std::byte> octets(std::initializer_list<int> values) {
-    std::vector<std::byte> result;
-    for (int v : values) result.push_back(static_cast<std::byte>(v));
-    return result;
-}
+using testing::ints;
+using testing::octets;
 
 TEST(Varint, UnsignedEdges) {
     const std::pair<std::uint32_t, std::vector<int>> rows[] = {
