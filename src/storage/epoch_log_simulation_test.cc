@@ -10,6 +10,7 @@
 #include "storage/error.h"
 #include "storage/memory_volume.h"
 #include "storage/session_check.h"
+#include "storage/testing_seeds.h"
 
 #include <boost/json/value_from.hpp>
 #include <boost/json/value_to.hpp>
@@ -350,15 +351,16 @@ private:
 constexpr std::uint64_t kSeeds = 8000;
 
 TEST(EpochLogSimulation, NothingAcknowledgedIsLost) {
+    const auto seeds = testing::Seeds::from_environment(kSeeds);
     std::size_t acknowledged = 0;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (auto seed = seeds.first; seed < seeds.end; ++seed) {
         Simulation simulation(seed, Mutant::kNone);
         auto violation = simulation.run();
-        ASSERT_FALSE(violation) << "seed " << seed << ": " << *violation << "\n  "
+        ASSERT_FALSE(violation) << "KAAS_SEED=" << seed << ": " << *violation << "\n  "
                                 << fmt::format("{}", fmt::join(simulation.trace(), "\n  "));
         acknowledged += simulation.acknowledged();
     }
-    EXPECT_GT(acknowledged, kSeeds * 5) << "too little happens to test anything";
+    EXPECT_GT(acknowledged, (seeds.end - seeds.first) * 5) << "too little happens to test anything";
 }
 
 TEST(EpochLogSimulation, EveryMissingRuleIsCaught) {

@@ -96,6 +96,9 @@ TEST_F(PartitionLogTest, AWrongIndexOnlyCostsTime) {
             read_exactly(*read->records.file, read->records.offset, offset, Patience::kMayBlock));
         EXPECT_EQ(base::load_be<std::int64_t>(offset), i);
     }
+    const auto cut = log->read({.from = base::Offset{0}, .max_bytes = 100}, Patience::kMayBlock);
+    ASSERT_TRUE(cut) << cut.error().context;
+    EXPECT_EQ(cut->records.length, make_batch({.value = "0"}).size());
 }
 
 TEST_F(PartitionLogTest, OffsetsOutsideAreToldOnlyAfterACheck) {

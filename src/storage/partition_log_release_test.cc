@@ -23,8 +23,10 @@ namespace {
 using testing::Answer;
 using testing::Broker;
 using testing::HeldExecutor;
+using testing::make_batch;
 using testing::PartitionLogTest;
 using testing::read_values;
+using testing::to_append;
 
 TEST_F(PartitionLogTest, AfterAReleaseTheNextOwnerScansAndWritesNothing) {
     auto log = open(0);
@@ -104,6 +106,41 @@ TEST_F(PartitionLogTest, WhatWasOnlyReadIsNotServedBeforeItStandsInADurablePictu
     volume_.crash();
     restart();
     EXPECT_EQ(*read_values(*open(3)), seen);
+}
+
+/// The takers of epochs 1 and 2 die when their directory's name would become durable; then the
+/// power fails, and of the names that are not durable some are lost.
+TEST(PartitionLogPowerTest, APictureNamesNothingWhoseNameCanBeLost) {
+    for (std::uint64_t seed = 0; seed < 32; ++seed) {
+        SCOPED_TRACE(seed);
+        MemoryVolume volume;
+        base::ManualClock clock;
+        Broker broker(volume, clock);
+        Answer answer;
+        auto first = broker.open(0);
+        ASSERT_TRUE(first);
+        ASSERT_TRUE((*first)->append(
+            to_append(make_batch({}), Acks::kAll, broker.executor, answer.receiver())));
+        broker.commit_all();
+        for (const auto epoch : {1, 2}) {
+            bool has_picture = false;
+            volume.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+                const bool syncs = step.operation == Operation::kSyncDirectory;
+                if (syncs && has_picture && step.path.ends_with("/0")) return Fault{};
+                has_picture |= syncs && step.path.ends_with(std::to_string(epoch));
+                return std::nullopt;
+            });
+            ASSERT_FALSE(broker.open(epoch));
+        }
+        volume.set_hook({});
+        volume.crash({.seed = seed});
+        Broker next(volume, clock);
+        const auto opened = next.open(3);
+        ASSERT_TRUE(opened) << opened.error().context;
+        const auto values = read_values(**opened);
+        ASSERT_TRUE(values) << values.error().context;
+        EXPECT_EQ(values->size(), 1U);
+    }
 }
 
 TEST_F(PartitionLogTest, ACheckpointThatComesBehindARollDoesNothing) {

@@ -111,6 +111,10 @@ public:
             KAAS_TRY(log_dir_.session().confirm());
             return lazy(base::LeaderEpoch{found->state.epoch});
         }
+        if (!found->state.picture_vouched) {
+            // Our picture will name files in its directory, whose own name may not be durable yet.
+            KAAS_TRY(volume_.sync_directory(paths_.directory));
+        }
         return begin(tail);
     }
 

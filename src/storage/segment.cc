@@ -153,7 +153,10 @@ Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& s
                                },
                                patience));
     if (entry && static_cast<std::uint64_t>(entry->position) > start) {
-        return static_cast<std::uint64_t>(entry->position);
+        const auto position = static_cast<std::uint64_t>(entry->position);
+        const HeaderCursor indexed(*file, span.segment->path(), position, limit, patience);
+        KAAS_TRY_ASSIGN(good, keeps_promise(indexed, span.facts.base + entry->relative_offset));
+        if (good) return position;
     }
     HeaderCursor cursor(*file, span.segment->path(), start, limit, patience);
     auto end = start;

@@ -1,0 +1,593 @@
+// Goal: whatever happens to a broker, its volume and its machine, every acknowledged batch of a
+// partition is there, in order, once; what a consumer saw neither changes nor vanishes; a producer
+// that repeats what was not answered is told the place it has, and is never refused. Method: random
+// histories from a seed, on a MemoryVolume, against a model that is a list of records. Any file
+// operation and any session check may be the moment at which the process dies, the machine loses
+// its power, the operation fails, or another owner takes over and runs first. Every rule that is
+// taken away must be caught, or the simulation tests nothing. A failure prints the seed, which
+// KAAS_SEED replays, and what happened. The next operation is one more row of `kActs`.
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/log.h"
+#include "storage/error.h"
+#include "storage/log_dir.h"
+#include "storage/memory_volume.h"
+#include "storage/partition_log.h"
+#include "storage/session_check.h"
+#include "storage/testing_ledger.h"
+#include "storage/testing_log.h"
+#include "storage/testing_seeds.h"
+#include "wire/record_batch.h"
+#include "wire/records.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+/// What is taken away from the rules.
+enum class Mutant { kNone, kDiskLosesSyncs, kDiskLosesNames, kNoSessionCheck };
+
+/// A trouble of the volume that lasts.
+enum class Spell { kNone, kFull, kReadOnly, kTooManyOpen };
+
+using testing::Ledger;
+using testing::Seen;
+using testing::Sent;
+
+class Simulation;
+
+/// One life of a broker: from its start to its death.
+struct Process final : SessionCheck {
+    Process(Simulation& owner, Volume& volume, base::Clock& clock);
+    Result<void> confirm() override;
+
+    Simulation& simulation;
+    bool dead = false;
+    bool fenced = false;     ///< its session is marked; it learns that from its checks
+    bool disturbed = false;  ///< a fault hit it since it opened its log: its errors prove nothing
+    int checks = 0;          ///< of its session
+    int busy = 0;            ///< it stands in an operation, which others have interrupted
+    base::InlineExecutor home;
+    testing::HeldExecutor pool;
+    LogDir log_dir;
+    std::shared_ptr<PartitionLog> log;
+    base::Offset high_watermark{0};
+};
+
+class Simulation {
+public:
+    Simulation(std::uint64_t seed, Mutant mutant) : random_(seed), mutant_(mutant) {
+        if (mutant == Mutant::kDiskLosesSyncs) volume_.lie_about(Operation::kSync);
+        if (mutant == Mutant::kDiskLosesNames) volume_.lie_about(Operation::kSyncDirectory);
+        volume_.set_local(!chance(4));
+        volume_.set_hook([this](const MemoryVolume::Step& step) { return at_step(step); });
+        one_in_ = pick(25, 400);
+        defers_flush_ = chance(6);
+        configure();
+    }
+
+    /// The first violation, if any.
+    std::optional<std::string> run() {
+        for (int i = 0; i < 90 && !violation_; ++i) act();
+        // Whatever is left of it, a last owner must find everything, and take what is still owed.
+        quiet_ = true;
+        spell_ = Spell::kNone;
+        if (!violation_ && !defers_flush_) lose_power();
+        if (!violation_) hand_over();
+        if (!violation_) finish_cycles(*current_);
+        if (!violation_) look(*current_);
+        for (std::size_t producer = 0; Ledger::idempotent(producer); ++producer) {
+            if (ledger_.unanswered(producer) > 0)
+                violated("producer {} was never answered", producer);
+        }
+        return violation_;
+    }
+
+    /// What happened, for whoever wants to know before it runs.
+    std::optional<std::vector<std::string>> trace;
+
+    [[nodiscard]] std::size_t acknowledged() const { return ledger_.acknowledged(); }
+
+private:
+    friend struct Process;
+
+    [[nodiscard]] std::int64_t pick(std::int64_t low, std::int64_t high) {
+        return low +
+               static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
+    }
+    [[nodiscard]] bool chance(std::int64_t one_in) { return pick(1, one_in) == 1; }
+
+    template <class... Parts>
+    void note(fmt::format_string<Parts...> format, Parts&&... parts) {
+        if (!trace) return;
+        trace->push_back(std::string(2 * depth_, ' ') +
+                         fmt::format(format, std::forward<Parts>(parts)...));
+    }
+    template <class... Parts>
+    void violated(fmt::format_string<Parts...> format, Parts&&... parts) {
+        if (violation_) return;
+        violation_ = fmt::format(format, std::forward<Parts>(parts)...);
+        note("VIOLATION: {}", *violation_);
+    }
+
+    void check(const Ledger::Violation& violation) {
+        if (violation) violated("{}", *violation);
+    }
+
+    // ---- What may happen between two operations.
+
+    struct Act {
+        int weight;
+        void (Simulation::*run)();
+    };
+    static constexpr int kWeights = 100;
+
+    void act() {
+        static constexpr Act kActs[] = {
+            {34, &Simulation::send},       {26, &Simulation::cycle},
+            {6, &Simulation::run_pool},    {5, &Simulation::look_at_current},
+            {6, &Simulation::read_some},   {5, &Simulation::pass_time},
+            {2, &Simulation::stall},       {2, &Simulation::hand_over},
+            {3, &Simulation::release},     {2, &Simulation::kill},
+            {1, &Simulation::lose_power},  {2, &Simulation::begin_spell},
+            {4, &Simulation::wake_zombie}, {2, &Simulation::reconfigure},
+        };
+        if (current_ == nullptr || current_->log == nullptr || current_->log->failure())
+            return open();
+        auto draw = pick(1, kWeights);
+        for (const auto& [weight, run] : kActs) {
+            if ((draw -= weight) <= 0) return (this->*run)();
+        }
+    }
+
+    void send() { send_to(*current_); }
+    void send_to(Process& process) {
+        // Whoever still sends to a zombie would have to go on there: only a plain one does.
+        const auto producer = static_cast<std::size_t>(
+            pick(&process == current_ ? 0 : 2, std::int64_t{Ledger::kProducers} - 1));
+        // As clients do, too.
+        if (Ledger::idempotent(producer) &&
+            ledger_.unanswered(producer) >= ProducerEntry::kRemembered)
+            return;
+        std::vector<std::size_t> fillings(static_cast<std::size_t>(pick(1, 3)));
+        for (auto& filling : fillings) filling = static_cast<std::size_t>(pick(0, 200));
+        deliver(process, ledger_.issue(producer, clock_.wall_ms() + pick(-50, 50), fillings));
+    }
+
+    void cycle() { cycle_of(*current_); }
+    void cycle_of(Process& process) {
+        as(process, [&] { process.log_dir.run_cycle(); });
+        if (process.log == nullptr) return;
+        const auto now = process.log->view().high_watermark;
+        if (now < process.high_watermark) violated("the high watermark went back to {}", now);
+        process.high_watermark = now;
+        explain_failure(process);
+    }
+    void run_pool() {
+        auto& process = *current_;
+        as(process, [&] { process.pool.run_all(); });
+    }
+    void look_at_current() { look(*current_); }
+    void pass_time() { clock_.advance(std::chrono::milliseconds(pick(1, 6000))); }
+
+    /// The watchdog gives up on the tickets; the producers ask again.
+    void stall() {
+        note("the watchdog fails the tickets");
+        current_->log->fail_stalled();
+        resend(*current_);
+    }
+
+    void hand_over() {
+        fence();
+        open();
+    }
+    void fence() {
+        if (current_ == nullptr) return;
+        note("process {} is fenced", number_of(*current_));
+        current_->fenced = true;
+        current_ = nullptr;
+    }
+
+    void release() {
+        auto& process = *current_;
+        note("process {} releases its log", number_of(process));
+        if (!chance(3)) finish_cycles(process);
+        const auto log = process.log;
+        if (log == nullptr) return;
+        as(process, [&] { std::ignore = log->release(std::chrono::milliseconds(0)); });
+        report_written(process);
+        if (process.log == log) process.log.reset();
+    }
+
+    void kill() {
+        note("process {} dies", number_of(*current_));
+        current_->dead = true;
+        current_ = nullptr;
+    }
+
+    void lose_power() {
+        if (defers_flush_) {  // it would lose what was acknowledged, as in Apache
+            if (current_ != nullptr) kill();
+            return;
+        }
+        note("the power fails");
+        for (const auto& process : processes_) process->dead = true;
+        current_ = nullptr;
+        ++boots_;
+        CrashFate fate;
+        if (!chance(4)) fate.seed = random_();
+        volume_.crash(fate);
+        ledger_.forget_written();
+    }
+
+    void begin_spell() {
+        spell_ = static_cast<Spell>(pick(1, 3));
+        spell_steps_ = pick(1, 40);
+        note("spell {} for {} steps", static_cast<int>(spell_), spell_steps_);
+    }
+
+    void wake_zombie() {
+        for (auto process = processes_.rbegin(); process != processes_.rend(); ++process) {
+            auto& zombie = **process;
+            if (zombie.dead || !zombie.fenced || zombie.busy > 0 || zombie.log == nullptr) continue;
+            note("process {}, a zombie, goes on", number_of(zombie));
+            // A producer may not have heard of the new owner.
+            if (chance(2) && !zombie.log->failure()) send_to(zombie);
+            if (chance(2)) as(zombie, [&] { zombie.pool.run_all(); });
+            cycle_of(zombie);
+            if (zombie.log != nullptr && !zombie.log->failure()) look(zombie);
+            return;
+        }
+    }
+    void reconfigure() {
+        configure();
+        current_->log->set_config(config_);
+    }
+    void configure() {
+        config_.segment_bytes = static_cast<std::int32_t>(pick(900, 3000));
+        config_.index_interval_bytes = static_cast<std::int32_t>(pick(0, 400));
+        config_.segment_ms = chance(4) ? pick(1000, 20'000) : LogConfig{}.segment_ms;
+        if (!defers_flush_) return;
+        config_.flush_messages = pick(2, 20);
+        config_.flush_ms = chance(2) ? pick(100, 5000) : LogConfig::kNoLimit;
+    }
+
+    // ---- What may happen within an operation.
+
+    /// Runs what a process does; all that it touches is under `at_step`.
+    void as(Process& process, const std::function<void()>& work) {
+        if (process.dead) return;
+        auto* outer = std::exchange(running_, &process);
+        ++depth_;
+        ++process.busy;
+        work();
+        --process.busy;
+        --depth_;
+        running_ = outer;
+    }
+
+    std::optional<Fault> at_step(const MemoryVolume::Step& step) {
+        if (running_ == nullptr || quiet_ || violation_) return std::nullopt;
+        if (running_->dead) return Fault{};
+        const auto boots = boots_;
+        interrupt();
+        // The last step of a killed process may have its effect; of a dead machine, nothing has.
+        if (running_->dead)
+            return Fault{.effect = boots == boots_ ? effect() : Fault::Effect::kNone};
+        if (auto fault = under_spell(step.operation)) return disturb(step, *fault);
+        if (!chance(4 * one_in_)) return std::nullopt;
+        static constexpr ErrorCode kCodes[] = {ErrorCode::kIo, ErrorCode::kNoSpace,
+                                               ErrorCode::kTooManyOpen};
+        return disturb(step, {.code = kCodes[pick(0, 2)], .effect = effect()});
+    }
+
+    /// The moment before a file operation or a session check of `running_`.
+    void interrupt() {
+        if (quiet_ || violation_ || running_->dead || !chance(one_in_)) return;
+        auto& process = *running_;
+        const bool owner = &process == current_;
+        switch (pick(0, 3)) {
+            case 0:
+                if (depth_ < 3) lose_power();
+                return;
+            case 1:
+                if (owner) kill();
+                return;
+            default:
+                if (owner && depth_ < 3) take_over_meanwhile();
+        }
+    }
+    void take_over_meanwhile() {
+        hand_over();
+        for (auto turns = pick(0, 6); turns > 0 && !violation_; --turns) act();
+    }
+
+    [[nodiscard]] Fault::Effect effect() { return static_cast<Fault::Effect>(pick(0, 2)); }
+
+    [[nodiscard]] Fault disturb(const MemoryVolume::Step& step, Fault fault) {
+        note("process {} fails to {} {}, effect {}", number_of(*running_), name_of(step.operation),
+             step.path, static_cast<int>(fault.effect));
+        running_->disturbed = true;
+        return fault;
+    }
+
+    [[nodiscard]] std::optional<Fault> under_spell(Operation operation) {
+        if (spell_ == Spell::kNone) return std::nullopt;
+        if (--spell_steps_ == 0) spell_ = Spell::kNone;
+        const bool opens = operation == Operation::kCreate || operation == Operation::kOpen;
+        const bool makes = operation == Operation::kCreate ||
+                           operation == Operation::kMakeDirectory || operation == Operation::kWrite;
+        const bool removes =
+            operation == Operation::kUnlink || operation == Operation::kRemoveDirectory;
+        if (spell_ == Spell::kTooManyOpen && opens) return Fault{.code = ErrorCode::kTooManyOpen};
+        if (spell_ == Spell::kReadOnly && (makes || removes)) return Fault{};
+        if (spell_ == Spell::kFull && makes)
+            return Fault{.code = ErrorCode::kNoSpace, .effect = Fault::Effect::kHalf};
+        return std::nullopt;
+    }
+
+    // ---- Owners.
+
+    [[nodiscard]] std::size_t number_of(const Process& process) const {
+        std::size_t number = 0;
+        while (processes_[number].get() != &process) ++number;
+        return number;
+    }
+
+    /// The controller assigns the partition: to the process that had it, or to a new one.
+    void open() {
+        if (current_ == nullptr || chance(2)) {
+            fence();
+            processes_.push_back(std::make_unique<Process>(*this, volume_, clock_));
+            current_ = processes_.back().get();
+        }
+        auto& process = *current_;
+        process.log.reset();
+        process.disturbed = false;
+        const auto epoch = next_epoch_++;
+        note("process {} opens epoch {}; written is {}", number_of(process), epoch,
+             written_.value_or(-1));
+        const auto checks = process.checks;
+        Result<std::shared_ptr<PartitionLog>> opened;
+        as(process, [&] {
+            opened =
+                PartitionLog::open({.log_dir = &process.log_dir,
+                                    .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                    .epoch = base::LeaderEpoch{epoch},
+                                    .earlier = candidates_below(
+                                        volume_, epoch, written_.value_or(0), written_.has_value()),
+                                    .config = config_});
+        });
+        if (!opened) return explain(process, opened.error());
+        if (process.checks == checks) violated("epoch {} is served without a check", epoch);
+        process.log = *opened;
+        process.high_watermark = process.log->view().high_watermark;
+        report_written(process);
+        if (process.dead) return;
+        look(process);
+        if (&process == current_) resend(process);
+    }
+
+    void report_written(const Process& process) {
+        if (process.dead || process.log == nullptr || chance(4)) return;
+        const auto written = process.log->written_epoch();
+        if (written && written->value() > written_.value_or(-1)) written_ = written->value();
+    }
+
+    /// An error needs a cause.
+    void explain(const Process& process, const Error& error) {
+        note("process {} gets: {}", number_of(process), error.context);
+        const bool explained = process.dead || process.fenced || process.disturbed;
+        if (error.code == ErrorCode::kCorrupt || !explained)
+            violated("process {} got {}", number_of(process), error.context);
+    }
+    void explain_failure(const Process& process) {
+        if (process.log == nullptr) return;
+        if (const auto failure = process.log->failure()) explain(process, *failure);
+    }
+
+    void finish_cycles(Process& process) {
+        as(process, [&] {
+            while (process.log_dir.run_cycle()) {
+            }
+        });
+        explain_failure(process);
+    }
+
+    // ---- Producers.
+
+    void deliver(Process& process, Sent& batch) {
+        static constexpr Acks kPlain[] = {Acks::kAll, Acks::kLeader, Acks::kNone};
+        const auto acks =
+            Ledger::idempotent(batch.producer) ? Acks::kAll : kPlain[batch.sequence % 3];
+        const auto standing = acks == Acks::kAll && !defers_flush_ ? Sent::Standing::kDurable
+                                                                   : Sent::Standing::kWritten;
+        auto answered = [this, &process, &batch, standing](const Result<Appended>& answer) {
+            if (process.dead || !answer) return;
+            const auto offset = answer->base_offset.value();
+            note("{} is acknowledged at {}", batch.name(), offset);
+            check(Ledger::acknowledge(batch, offset, standing));
+        };
+        const auto log = process.log;
+        const auto taken =
+            log->append(testing::to_append(testing::bytes_of(batch), acks, process.home, answered));
+        if (!taken && !log->failure())
+            violated("{} was refused: {}", batch.name(), taken.error().context);
+    }
+
+    /// As a client does: what was not answered goes out again, in order. Others that the log has to
+    /// remember go with it, to see that it does.
+    void resend(Process& process) {
+        for (std::size_t producer = 0; Ledger::idempotent(producer); ++producer) {
+            for (auto* batch : ledger_.last_of(producer)) deliver(process, *batch);
+        }
+    }
+
+    // ---- Consumers.
+
+    [[nodiscard]] Result<std::vector<Seen>> read(PartitionLog& log, std::int64_t from) {
+        const storage::Read request{.from = base::Offset{from},
+                                    .max_bytes = static_cast<std::uint64_t>(pick(1, 2000))};
+        KAAS_TRY_ASSIGN(result, log.read(request, Patience::kMayBlock));
+        KAAS_TRY_ASSIGN(records, testing::records_of(result.records, site_));
+        return records;
+    }
+
+    [[nodiscard]] Result<std::vector<Seen>> read_all(PartitionLog& log) {
+        std::vector<Seen> all;
+        for (;;) {
+            KAAS_TRY_ASSIGN(some, read(log, std::ssize(all)));
+            if (some.empty()) return all;
+            std::ranges::move(some, std::back_inserter(all));
+        }
+    }
+
+    /// A consumer reads everything.
+    void look(Process& process) {
+        Result<std::vector<Seen>> read;
+        as(process, [&] { read = read_all(*process.log); });
+        if (process.dead) return;
+        if (!read) return explain(process, read.error());
+        check(ledger_.observe(*read, &process == current_));
+        if (&process == current_) search(process);
+    }
+
+    /// Part of the log, from anywhere in it.
+    void read_some() {
+        auto& process = *current_;
+        const auto from = pick(0, ledger_.end());
+        Result<std::vector<Seen>> some;
+        as(process, [&] { some = read(*process.log, from); });
+        if (process.dead) return;
+        if (!some) return explain(process, some.error());
+        if (some->empty()) return;
+        if (some->front().offset > from || some->back().offset < from)
+            violated("a read from {} gave {} to {}", from, some->front().offset,
+                     some->back().offset);
+        for (const auto& record : *some) check(ledger_.compare(record));
+    }
+
+    void search(Process& process) {
+        if (ledger_.end() == 0) return;
+        const auto& near = ledger_.seen()[static_cast<std::size_t>(pick(0, ledger_.end() - 1))];
+        const auto wanted = near.timestamp_ms + pick(-2, 2);
+        Result<std::optional<OffsetAndTimestamp>> found;
+        as(process,
+           [&] { found = process.log->first_at_or_after(wanted, Isolation::kReadUncommitted); });
+        if (process.dead) return;
+        if (!found) return explain(process, found.error());
+        const auto expected = ledger_.first_at_or_after(wanted);
+        const auto offset = *found ? (*found)->offset.value() : -1;
+        if (offset != expected)
+            violated("time {} is at {}, and not at {}", wanted, expected, offset);
+    }
+
+    std::mt19937_64 random_;
+    const Mutant mutant_;
+    MemoryVolume volume_;
+    base::ManualClock clock_;
+    base::metrics::Registry metrics_;
+    wire::DecodeSite site_{metrics_, "simulation"};
+    LogConfig config_;
+    std::int64_t one_in_ = 0;  ///< file operations, something happens at one of so many
+    bool defers_flush_ =
+        false;  ///< `flush.messages` above 1: no promise but that of the page cache
+    bool quiet_ = false;
+    Spell spell_ = Spell::kNone;
+    std::int64_t spell_steps_ = 0;
+
+    // The controller's.
+    std::int32_t next_epoch_ = 0;
+    std::optional<std::int32_t> written_;
+
+    Ledger ledger_;
+    Process* current_ = nullptr;
+    Process* running_ = nullptr;
+    std::size_t depth_ = 0;
+    std::size_t boots_ = 0;
+    std::optional<std::string> violation_;
+    std::vector<std::unique_ptr<Process>> processes_;
+};
+
+Process::Process(Simulation& owner, Volume& volume, base::Clock& clock)
+    : simulation(owner),
+      log_dir({.volume = &volume,
+               .session = this,
+               .io_pool = &pool,
+               .io_width = 1,
+               .clock = &clock,
+               .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid()}},
+               .checkpoint_bytes = 2000}) {}
+
+Result<void> Process::confirm() {
+    ++checks;
+    simulation.interrupt();
+    if (dead) return fail(ErrorCode::kIo, "dead");
+    if (fenced && simulation.mutant_ != Mutant::kNoSessionCheck)
+        return fail(ErrorCode::kFenced, "marked");
+    return {};
+}
+
+/// Warnings of what a simulation does to the log would drown the tests' own words.
+class QuietLog {
+public:
+    QuietLog() { base::log::configure({.level = base::log::Level::kError}); }
+    ~QuietLog() { base::log::configure({}); }
+};
+
+std::string explain_seed(std::uint64_t seed) {
+    Simulation again(seed, Mutant::kNone);
+    again.trace.emplace();
+    const auto violation = again.run();
+    return fmt::format("{}\n  {}\nreplay with KAAS_SEED={}", violation.value_or("not again?"),
+                       fmt::join(*again.trace, "\n  "), seed);
+}
+
+constexpr std::uint64_t kSeeds = 2000;
+
+TEST(PartitionLogSimulation, NothingAcknowledgedIsLostAndNothingSeenChanges) {
+    const QuietLog quiet;
+    const auto seeds = testing::Seeds::from_environment(kSeeds);
+    std::size_t acknowledged = 0;
+    for (auto seed = seeds.first; seed < seeds.end; ++seed) {
+        Simulation simulation(seed, Mutant::kNone);
+        ASSERT_FALSE(simulation.run()) << explain_seed(seed);
+        acknowledged += simulation.acknowledged();
+    }
+    EXPECT_GT(acknowledged, (seeds.end - seeds.first) * 10)
+        << "too little happens to test anything";
+}
+
+TEST(PartitionLogSimulation, EveryMissingRuleIsCaught) {
+    const QuietLog quiet;
+    const std::pair<Mutant, const char*> mutants[] = {
+        {Mutant::kDiskLosesSyncs, "DiskLosesSyncs"},
+        {Mutant::kDiskLosesNames, "DiskLosesNames"},
+        {Mutant::kNoSessionCheck, "NoSessionCheck"},
+    };
+    for (const auto& [mutant, name] : mutants) {
+        std::uint64_t seed = 0;
+        while (seed < kSeeds && !Simulation(seed, mutant).run()) ++seed;
+        EXPECT_LT(seed, kSeeds) << name << " went unnoticed";
+    }
+}
+
+}  // namespace
+}  // namespace kaas::storage
