@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "base/uuid.h"
 #include "catalog/change.h"
 #include "catalog/image.h"
@@ -12,9 +13,6 @@
 #include "cluster/draft.h"
 #include "cluster/error.h"
 
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
-#include <boost/json/string.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -87,14 +85,8 @@ Result<void> check_name(const std::string& name, const Image& image) {
 }
 
 /// The control log is JSON, which takes no other text.
-bool is_utf8(const std::string& text) {
-    boost::system::error_code wrong;
-    (void)boost::json::parse(boost::json::serialize(boost::json::string(text)), wrong);
-    return !wrong;
-}
-
 Result<void> check_text(const std::string& key, const std::optional<std::string>& value) {
-    if (is_utf8(key) && is_utf8(value.value_or(""))) return {};
+    if (base::is_utf8(key) && base::is_utf8(value.value_or(""))) return {};
     return fail(ErrorCode::kInvalidConfig, "Name or value of a config is not UTF-8 text.");
 }
 

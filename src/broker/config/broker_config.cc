@@ -27,6 +27,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kaas::broker {
@@ -37,6 +38,8 @@ using catalog::ConfigFault;
 using catalog::ConfigMap;
 using catalog::ConfigResult;
 using catalog::ConfigValues;
+
+char ascii_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 std::unexpected<catalog::ConfigError> conflict(std::string why) {
     return base::fail(ConfigFault::kConflict, std::move(why));
@@ -81,6 +84,30 @@ ConfigResult<void> check_protocols(const std::vector<Listener>& listeners) {
             listener.name, name_of(listener.protocol)));
     }
     return {};
+}
+
+/// Brokers have nothing to tell each other yet, but what is said of it must be possible (Apache
+/// `KafkaConfig.validateValues`): a listener that is not there, or a protocol that none speaks, is
+/// a mistake, or a wish for encryption that is not met.
+ConfigResult<void> check_inter_broker(const BrokerConfig& config, const ConfigMap& given) {
+    const auto* name = std::get_if<std::string>(&config.values["inter.broker.listener.name"]);
+    if (name != nullptr && given.contains("security.inter.broker.protocol")) {
+        return conflict(
+            "inter.broker.listener.name and security.inter.broker.protocol say the same in two "
+            "ways; set one of them");
+    }
+    if (name != nullptr) {
+        const auto called = [&](const Listener& listener) {
+            return std::ranges::equal(listener.name, *name, {}, {}, ascii_upper);
+        };
+        if (std::ranges::any_of(config.advertised, called)) return {};
+        return conflict(
+            fmt::format("inter.broker.listener.name={} is not one of advertised.listeners", *name));
+    }
+    const auto& protocol = config.values.get<std::string>("security.inter.broker.protocol");
+    if (protocol == name_of(SecurityProtocol::kPlaintext)) return {};
+    return conflict(fmt::format(
+        "security.inter.broker.protocol={} is not the protocol of any listener", protocol));
 }
 
 /// An element of controller.listener.names needs no entry in the map; kaas does not open it anyway.
@@ -177,6 +204,7 @@ ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     config.node_id = base::BrokerId(config.settings.node_id);
     config.log = log_options(config.settings);
     KAAS_TRY(read_listeners(config, inputs, merged.notes));
+    KAAS_TRY(check_inter_broker(config, merged.known));
     KAAS_TRY(read_directories(config, merged.families, merged.notes));
     KAAS_TRY_ASSIGN(overrides,
                     parse_connection_overrides(config.settings.max_connections_per_ip_overrides));

@@ -113,7 +113,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"UnlikeAnything", "frobnicate=1", ConfigFault::kUnknownName,
                   "unknown broker config 'frobnicate'"},
         BadConfig{"TypoBehindAListenerPrefix", "listener.name.a.ssl.keystor.location=/k",
-                  ConfigFault::kUnknownName, "did you mean 'ssl.keystore.location'?"},
+                  ConfigFault::kUnknownName,
+                  "did you mean 'listener.name.a.ssl.keystore.location'?"},
+        BadConfig{"NoConfigBehindAListenerPrefix", "listener.name.foo.bar=1",
+                  ConfigFault::kUnknownName, "unknown broker config 'listener.name.foo.bar'"},
+        BadConfig{"WrongLastPart", "kaas.health.port=1", ConfigFault::kUnknownName,
+                  "did you mean 'kaas.health.listener'?"},
+        BadConfig{"TypoInAFamily", "kaas.voulme.a.path=/a", ConfigFault::kUnknownName,
+                  "did you mean 'kaas.volume.a.path'?"},
         BadConfig{"QuotaThatIsOnlyDynamic", "leader.replication.throttled.rate=1",
                   ConfigFault::kUnknownName, "only be set dynamically"},
         BadConfig{
@@ -130,6 +137,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"SaslByMap",
                   "listeners=A://:9093\nlistener.security.protocol.map=A:SASL_PLAINTEXT",
                   ConfigFault::kConflict, "SASL_PLAINTEXT"},
+        BadConfig{"Authorizer", "authorizer.class.name=org.example.Authorizer",
+                  ConfigFault::kConflict, "authorizer.class.name=org.example.Authorizer asks for"},
+        BadConfig{"TlsAmongBrokers", "security.inter.broker.protocol=SSL", ConfigFault::kConflict,
+                  "security.inter.broker.protocol=SSL"},
+        BadConfig{"InterBrokerListenerThatIsNotThere", "inter.broker.listener.name=FOO",
+                  ConfigFault::kConflict, "inter.broker.listener.name=FOO"},
+        BadConfig{"InterBrokerListenerInTwoWays",
+                  "inter.broker.listener.name=PLAINTEXT\nsecurity.inter.broker.protocol=PLAINTEXT",
+                  ConfigFault::kConflict, "two ways"},
+        BadConfig{"BytesThatAreNoText", "broker.rack=\xff", ConfigFault::kInvalidValue,
+                  "broker.rack is not UTF-8"},
         BadConfig{"OnlyAControllerListener", "listeners=C://:9093\ncontroller.listener.names=C",
                   ConfigFault::kConflict, "none is left"},
         BadConfig{"EveryInterfaceAdvertised", "listeners=PLAINTEXT://0.0.0.0:9092",
@@ -202,6 +220,50 @@ TEST(BrokerConfig, FamiliesAreKept) {
                 .default_eligible = false};
     EXPECT_THAT(loaded->config.log_dirs,
                 ElementsAre(LogDir{.name = "default", .path = "./kaas-data"}, fast));
+}
+
+/// With PLAINTEXT listeners alone these protect nothing, in Apache neither; but it is said.
+TEST(BrokerConfig, SecurityWithoutAListenerForItIsSaidToBeWithoutEffect) {
+    const std::string_view names[] = {"super.users",
+                                      "allow.everyone.if.no.acl.found",
+                                      "listener.name.a.ssl.keystore.location",
+                                      "ssl.client.auth",
+                                      "sasl.enabled.mechanisms",
+                                      "listener.name.a.max.connections"};
+    auto loaded = load_config(
+        with_file("super.users=User:a\nallow.everyone.if.no.acl.found=false\n"
+                  "listener.name.a.ssl.keystore.location=/k\nssl.client.auth=required\n"
+                  "sasl.enabled.mechanisms=PLAIN\nlistener.name.a.max.connections=5\n"));
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    for (auto name : names) {
+        EXPECT_THAT(loaded->notes, ::testing::Contains(AllOf(HasSubstr("without effect"),
+                                                             HasSubstr(std::string(name)))));
+    }
+    EXPECT_THAT(loaded->notes, SizeIs(3)) << "one line for each reason";
+}
+
+/// What the start script of Apache's image sets when nobody says more than it must.
+TEST(BrokerConfig, DefaultsOfApachesImageStart) {
+    ConfigInputs inputs;
+    inputs.environment = {
+        {"KAFKA_NODE_ID", "1"},
+        {"KAFKA_PROCESS_ROLES", "broker,controller"},
+        {"KAFKA_LISTENERS", "PLAINTEXT_HOST://:9092,CONTROLLER://:9093,PLAINTEXT://:19092"},
+        {"KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT_HOST://localhost:9092,PLAINTEXT://broker:19092"},
+        {"KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER"},
+        {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
+         "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT,SSL:SSL,"
+         "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"},
+        {"KAFKA_CONTROLLER_QUORUM_VOTERS", "1@broker:9093"},
+        {"KAFKA_INTER_BROKER_LISTENER_NAME", "PLAINTEXT"},
+        {"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR", "1"},
+        {"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"},
+        {"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1"},
+        {"KAFKA_LOG_DIRS", "/tmp/kraft-combined-logs"}};
+    auto loaded = load_config(inputs);
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    EXPECT_THAT(loaded->warnings, IsEmpty());
+    EXPECT_THAT(loaded->config.advertised, SizeIs(2));
 }
 
 TEST(BrokerConfig, EphemeralDataLiesInItsOwnDirectoryAlone) {

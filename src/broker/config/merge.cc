@@ -1,6 +1,7 @@
 #include "broker/config/merge.h"
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "broker/config/broker_config.h"
 #include "broker/config/environment.h"
 #include "broker/config/properties.h"
@@ -8,6 +9,7 @@
 #include "catalog/config/definition.h"
 #include "catalog/config/error.h"
 #include "catalog/config/listener_name.h"
+#include "catalog/config/nearest_name.h"
 #include "catalog/config/value.h"
 #include "catalog/config/values.h"
 
@@ -45,7 +47,24 @@ std::unexpected<ConfigError> at(std::string_view place, ConfigError error) {
     return std::unexpected(std::move(error));
 }
 
+/// Takes `name` for a misspelt kaas.volume.<volume>.<field>: the right spelling, or empty.
+std::string nearest_volume_config(std::string_view name) {
+    constexpr std::string_view kOwn = "kaas.";
+    if (!name.starts_with(kOwn)) return {};
+    const std::size_t begin = name.find('.', kOwn.size());
+    if (begin == std::string_view::npos) return {};
+    const std::string_view volume = name.substr(begin + 1, name.find('.', begin + 1) - begin - 1);
+    const auto right = volume_configs(volume);
+    catalog::NearestName nearest(name);
+    for (const auto& candidate : right) nearest.offer(candidate);
+    return std::string(nearest.best());
+}
+
 std::string unknown_text(std::string_view name) {
+    // Asked first: of the tables' names, only unlike ones are as near to a name of a family.
+    if (const auto volume = nearest_volume_config(name); !volume.empty()) {
+        return fmt::format("unknown broker config '{}'; did you mean '{}'?", name, volume);
+    }
     const auto& topics = catalog::topic_configs();
     if (const ConfigDefinition* topic = topics.find(name);
         topic != nullptr && !topic->broker_synonyms.empty()) {
@@ -55,9 +74,26 @@ std::string unknown_text(std::string_view name) {
     return catalog::unknown_name_text(catalog::broker_configs(), name);
 }
 
+/// For listener.name.<listener>.<something that is no config>.
+std::string unknown_listener_text(std::string_view name) {
+    const std::string_view base = catalog::base_of_listener_config(name);
+    const std::string_view nearest = catalog::broker_configs().nearest(base);
+    std::string text = fmt::format("unknown broker config '{}'", name);
+    if (!nearest.empty()) {
+        text += fmt::format("; did you mean '{}{}'?", name.substr(0, name.size() - base.size()),
+                            nearest);
+    }
+    return text;
+}
+
 /// Checks one value and keeps it; `place` is where it stands.
 ConfigResult<void> put(MergedConfig& merged, std::string_view place, const std::string& name,
                        const std::string& text) {
+    if (!base::is_utf8(name) || !base::is_utf8(text)) {
+        return at(place,
+                  {ConfigFault::kInvalidValue,
+                   fmt::format("{} is not UTF-8 text", base::is_utf8(name) ? name : "a name")});
+    }
     const ConfigDefinition* definition = catalog::broker_configs().find(name);
     if (definition != nullptr && definition->dynamic_only) {
         return at(place, {ConfigFault::kUnknownName,
@@ -75,9 +111,7 @@ ConfigResult<void> put(MergedConfig& merged, std::string_view place, const std::
     if (base != nullptr) {
         if (auto value = catalog::parse_value(*base, text); !value) return at(place, value.error());
     } else if (name.starts_with("listener.name.")) {
-        return at(place, {ConfigFault::kUnknownName,
-                          catalog::unknown_name_text(catalog::broker_configs(),
-                                                     catalog::base_of_listener_config(name))});
+        return at(place, {ConfigFault::kUnknownName, unknown_listener_text(name)});
     }
     merged.families.insert_or_assign(name, text);
     return {};
@@ -120,19 +154,32 @@ ConfigResult<void> merge_overrides(MergedConfig& merged, const ConfigInputs& inp
     return {};
 }
 
-/// "broker.id, log.preallocate: no meaning here: ..." once for each reason.
+/// Why a config of a family does nothing; empty when it does what it says.
+std::string_view fault_of_family(std::string_view name) {
+    if (is_volume_config(name)) return {};
+    const std::string_view of_all = catalog::base_of_listener_config(name);
+    const ConfigDefinition* definition =
+        catalog::broker_configs().find(of_all.empty() ? "authorizer.class.name" : of_all);
+    if (definition->meaning == catalog::Meaning::kServed)
+        return "Settings of one listener alone are not part of this version.";
+    return definition->reason;
+}
+
+/// "settings without effect: broker.id, log.preallocate (...)", once for each reason.
 void add_notes(MergedConfig& merged) {
-    std::map<std::pair<catalog::Meaning, std::string_view>, std::vector<std::string_view>>
-        by_reason;
+    std::map<std::string_view, std::vector<std::string_view>> by_reason;
     for (const auto& [name, text] : merged.known) {
         const ConfigDefinition* definition = catalog::broker_configs().find(name);
         if (definition->meaning == catalog::Meaning::kServed) continue;
-        by_reason[{definition->meaning, definition->reason}].push_back(definition->name);
+        by_reason[definition->reason].push_back(name);
+    }
+    for (const auto& [name, text] : merged.families) {
+        if (const auto why = fault_of_family(name); !why.empty()) by_reason[why].push_back(name);
     }
     for (const auto& [why, names] : by_reason) {
-        merged.notes.push_back(
-            fmt::format("{} without effect: {} {}", names.size() == 1 ? "a setting" : "settings",
-                        fmt::join(names, ", "), fmt::format("({})", why.second)));
+        merged.notes.push_back(fmt::format("{} without effect: {} ({})",
+                                           names.size() == 1 ? "a setting" : "settings",
+                                           fmt::join(names, ", "), why));
     }
 }
 

@@ -106,6 +106,12 @@ ConfigResult<void> check_distinct(const std::vector<LogDir>& dirs) {
 
 bool is_volume_config(std::string_view name) { return split_name(name).has_value(); }
 
+std::vector<std::string> volume_configs(std::string_view volume) {
+    std::vector<std::string> names;
+    for (auto field : kFields) names.push_back(fmt::format("{}{}{}", kPrefix, volume, field));
+    return names;
+}
+
 ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>& log_dirs,
                                                  const catalog::ConfigMap& families) {
     std::vector<LogDir> dirs;

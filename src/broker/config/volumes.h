@@ -13,6 +13,9 @@ namespace kaas::broker {
 /// Whether `name` is kaas.volume.<volume>.path, .labels or .default.eligible.
 [[nodiscard]] bool is_volume_config(std::string_view name);
 
+/// The names that the configs of `volume` have.
+[[nodiscard]] std::vector<std::string> volume_configs(std::string_view volume);
+
 /// The directories of `log.dirs`, then those of kaas.volume.*. The first of log.dirs is called
 /// "default", further ones by the last part of their path. Errors: kConflict when two have one name
 /// or path, or a volume has no path; kInvalidValue.

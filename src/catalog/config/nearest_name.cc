@@ -39,19 +39,34 @@ std::size_t edits(std::string_view from, std::string_view to) {
     return row[to.size()];
 }
 
+/// The parts before the last one, with the dot behind them; empty when there are fewer than two.
+std::string_view family_of(std::string_view name) {
+    const std::size_t last = name.rfind('.');
+    if (last == std::string_view::npos || name.find('.') == last) return {};
+    return name.substr(0, last + 1);
+}
+
 }  // namespace
 
 NearestName::NearestName(std::string_view wanted)
-    : wanted_(normal(wanted)), least_edits_(wanted.size() / 4 + 2) {}
+    : wanted_(normal(wanted)),
+      least_edits_(wanted.size() / 4 + 2),
+      least_sibling_edits_(std::string_view::npos) {}
 
 void NearestName::offer(std::string_view name) {
-    std::size_t longer = std::max(name.size(), wanted_.size());
-    std::size_t shorter = std::min(name.size(), wanted_.size());
-    if (longer - shorter >= least_edits_) return;  // cannot be nearer
-    std::size_t count = edits(wanted_, normal(name));
+    const auto family = family_of(wanted_);
+    const bool sibling = !family.empty() && family_of(name) == family;
+    const std::size_t longer = std::max(name.size(), wanted_.size());
+    const std::size_t shorter = std::min(name.size(), wanted_.size());
+    if (!sibling && longer - shorter >= least_edits_) return;  // cannot be nearer
+    const std::size_t count = edits(wanted_, normal(name));
     if (count < least_edits_) {
         least_edits_ = count;
         best_ = name;
+    }
+    if (sibling && count < least_sibling_edits_) {
+        least_sibling_edits_ = count;
+        sibling_ = name;
     }
 }
 
