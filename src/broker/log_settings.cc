@@ -22,6 +22,10 @@ storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
     to.timestamp_before_max_ms = from.message_timestamp_before_max_ms.count();
     to.timestamp_after_max_ms = from.message_timestamp_after_max_ms.count();
     to.compacted = topic.compacts();
+    to.deletes = topic.deletes();
+    to.retention_ms = from.retention_ms.count();
+    to.retention_bytes = from.retention_bytes;
+    to.file_delete_delay_ms = from.file_delete_delay_ms.count();
     to.validate_records = from.record_validation == "full";
     to.producer_id_expiration_ms = producer_id_expiration.count();
     return to;

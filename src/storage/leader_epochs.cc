@@ -11,6 +11,15 @@ void LeaderEpochs::assign(base::LeaderEpoch epoch, base::Offset offset) {
     starts_.push_back({epoch, offset});
 }
 
+void LeaderEpochs::begin_at(base::Offset start) {
+    const auto later =
+        std::upper_bound(starts_.begin(), starts_.end(), start,
+                         [](auto wanted, const auto& s) { return wanted < s.offset; });
+    if (later == starts_.begin()) return;
+    starts_.erase(starts_.begin(), later - 1);
+    starts_.front().offset = start;
+}
+
 LeaderEpochs::End LeaderEpochs::end_of(base::LeaderEpoch asked, base::Offset log_end) const {
     if (starts_.empty() || asked == base::kNoLeaderEpoch || asked > starts_.back().epoch) return {};
     if (asked == starts_.back().epoch) return {asked, log_end};

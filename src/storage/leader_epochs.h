@@ -25,6 +25,8 @@ public:
 
     /// `epoch` begins at `offset`; an epoch that wrote nothing before it is forgotten.
     void assign(base::LeaderEpoch epoch, base::Offset offset);
+    /// The log begins at `start` now: epochs that ended before it are forgotten.
+    void begin_at(base::Offset start);
     /// The largest epoch up to `asked`, and where it ended: at `log_end` for the newest. Epoch -1,
     /// offset -1 when nothing is known of it.
     [[nodiscard]] End end_of(base::LeaderEpoch asked, base::Offset log_end) const;

@@ -26,7 +26,12 @@ struct LogConfig {
     wire::TimestampType timestamp_type = wire::TimestampType::kCreateTime;
     std::int64_t timestamp_before_max_ms = kNoLimit;
     std::int64_t timestamp_after_max_ms = 3600 * 1000;
-    bool compacted = false;         ///< records without a key are refused
+    bool compacted = false;  ///< records without a key are refused
+    bool deletes = true;     ///< old segments go by `retention_ms` and `retention_bytes`
+    std::int64_t retention_ms = 7LL * 24 * 3600 * 1000;  ///< negative: for ever
+    std::int64_t retention_bytes = -1;                   ///< negative: without limit
+    /// How long the files of a segment stay once it has left the log.
+    std::int64_t file_delete_delay_ms = 60'000;
     bool validate_records = false;  ///< `record.validation=full`: every batch is decoded
     /// `producer.id.expiration.ms`: a producer silent for so long is forgotten.
     std::int64_t producer_id_expiration_ms = 24LL * 3600 * 1000;

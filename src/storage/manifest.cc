@@ -5,6 +5,7 @@
 #include <boost/json/value_to.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -70,6 +71,8 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     if (facts.max_timestamp_offset >= base::Offset{0}) {
         to.emplace("max_timestamp",
                    json::array{facts.max_timestamp_ms, facts.max_timestamp_offset.value()});
+    } else if (facts.appended_ms >= 0) {
+        to.emplace("appended", facts.appended_ms);
     }
 }
 
@@ -85,7 +88,33 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
         facts.max_timestamp_ms = both[0];
         facts.max_timestamp_offset = base::Offset{both[1]};
     }
+    facts.appended_ms = -1;
+    if (from.contains("appended")) {
+        KAAS_TRY_ASSIGN(appended, number(from, "appended", 0, kMost));
+        facts.appended_ms = appended;
+    }
     return {};
+}
+
+[[nodiscard]] json::array names_to_json(std::span<const SegmentName> names) {
+    json::array list;
+    for (const auto& name : names)
+        list.emplace_back(json::array{name.epoch.value(), name.base.value()});
+    return list;
+}
+
+[[nodiscard]] Result<std::vector<SegmentName>> names_from_json(const json::object& object,
+                                                               std::string_view key) {
+    std::vector<SegmentName> names;
+    if (!object.contains(key)) return names;
+    KAAS_TRY_ASSIGN(list, array_at(object, key));
+    for (const auto& value : *list) {
+        KAAS_TRY_ASSIGN(pair, numbers(value, 2, key));
+        if (pair[0] < 0 || pair[0] > kMostEpoch || pair[1] < 0) return corrupt(key);
+        names.push_back({.epoch = base::LeaderEpoch{static_cast<std::int32_t>(pair[0])},
+                         .base = base::Offset{pair[1]}});
+    }
+    return names;
 }
 
 [[nodiscard]] json::object segment_to_json(const SegmentFacts& facts) {
@@ -232,7 +261,7 @@ void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& 
 
 [[nodiscard]] bool is_known_key(std::string_view key) {
     return key == "owner" || key == "segments" || key == "active" || key == "epochs" ||
-           key == "log_start" || key == "producers";
+           key == "log_start" || key == "producers" || key == "dropped";
 }
 
 }  // namespace
@@ -250,6 +279,7 @@ json::object Manifest::picture() const {
     picture.emplace("epochs", std::move(starts));
     picture.emplace("log_start", log_start.value());
     picture.emplace("producers", producers_to_json(producers, base::Offset{-1}));
+    if (!dropped.empty()) picture.emplace("dropped", names_to_json(dropped));
     for (const auto& [key, value] : unknown) picture.emplace(key, value);
     return picture;
 }
@@ -265,6 +295,8 @@ Result<Manifest> Manifest::from_picture(const json::object& picture) {
     manifest.log_start = base::Offset{start};
     KAAS_TRY_ASSIGN(producers, producers_from_json(picture));
     manifest.producers = std::move(producers);
+    KAAS_TRY_ASSIGN(dropped, names_from_json(picture, "dropped"));
+    manifest.dropped = std::move(dropped);
     for (const auto& [key, value] : picture) {
         if (!is_known_key(key) && key != kLogKey) manifest.unknown.emplace(key, value);
     }
@@ -292,8 +324,15 @@ json::object Manifest::roll_line(const SegmentFacts& sealed_facts,
     return {{"roll", std::move(extent)}, {"producers", producers_to_json(now, end())}};
 }
 
-json::object Manifest::log_start_line(base::Offset log_start) {
-    return {{"log_start", log_start.value()}};
+json::object Manifest::drop_line(std::span<const SegmentName> names, base::Offset log_start) {
+    json::object line;
+    if (!names.empty()) line.emplace("drop", names_to_json(names));
+    line.emplace("log_start", log_start.value());
+    return line;
+}
+
+json::object Manifest::reclaimed_line(std::span<const SegmentName> names) {
+    return {{"reclaimed", names_to_json(names)}};
 }
 
 json::object Manifest::synced_facts(const SegmentFacts& active_now,
@@ -310,6 +349,22 @@ void Manifest::roll(const SegmentFacts& sealed_facts) {
         .epoch = sealed_facts.epoch, .base = sealed_facts.end, .end = sealed_facts.end};
 }
 
+void Manifest::drop(std::span<const SegmentName> names, base::Offset from) {
+    for (const auto& name : names) {
+        const auto gone =
+            std::erase_if(sealed, [&](const SegmentFacts& facts) { return facts.name() == name; });
+        if (gone > 0) dropped.push_back(name);
+    }
+    log_start = std::max(log_start, from);
+    epochs.begin_at(log_start);
+}
+
+void Manifest::forget(std::span<const SegmentName> reclaimed) {
+    std::erase_if(dropped, [&](const SegmentName& name) {
+        return std::ranges::find(reclaimed, name) != reclaimed.end();
+    });
+}
+
 Result<void> Manifest::apply_change(const json::object& line) {
     if (line.contains("roll")) {
         KAAS_TRY_ASSIGN(extent, object_at(line, "roll"));
@@ -322,7 +377,12 @@ Result<void> Manifest::apply_change(const json::object& line) {
     }
     if (line.contains("log_start")) {
         KAAS_TRY_ASSIGN(start, number(line, "log_start", log_start.value(), kMost));
-        log_start = base::Offset{start};
+        KAAS_TRY_ASSIGN(names, names_from_json(line, "drop"));
+        drop(names, base::Offset{start});
+    }
+    if (line.contains("reclaimed")) {
+        KAAS_TRY_ASSIGN(names, names_from_json(line, "reclaimed"));
+        forget(names);
     }
     return {};
 }

@@ -29,10 +29,12 @@ struct Owner {
 /// A picture:
 ///     {"log":.., "owner":{"broker":1,"incarnation":".."},
 ///      "segments":[{"epoch":6,"base":0,"end":500,"bytes":81920,"max_timestamp":[time,offset]}],
-///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":[..]}
+///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":[..],
+///      "dropped":[[5,0]]}
 /// Changes:
 ///     {"roll":{"end":900,"bytes":65536,"max_timestamp":..}, "producers":[..]}
-///     {"log_start":120}
+///     {"drop":[[6,0]], "log_start":500}      segments that leave the log, and where it begins then
+///     {"reclaimed":[[6,0]]}                  their files are gone
 /// Facts of synced and released lines:
 ///     "end":.., "bytes":.., "max_timestamp":.., "producers":[..]
 ///
@@ -40,7 +42,8 @@ struct Owner {
 /// the producers are as they were at its end. The producers of a change are those that changed
 /// since the one before, of a picture all. A producer is [id, epoch, coordinator epoch, time, start
 /// of its transaction, offset of its last change] and four numbers for each remembered batch: last
-/// sequence, last offset, offset delta, time. Unknown keys of a picture are kept.
+/// sequence, last offset, offset delta, time. A dropped segment is [epoch, base offset]; a segment
+/// without any time tells when it was appended to. Unknown keys of a picture are kept.
 struct Manifest {
     Owner owner;
     std::vector<SegmentFacts> sealed;  ///< by base offset; none is empty
@@ -48,6 +51,8 @@ struct Manifest {
     LeaderEpochs epochs;
     base::Offset log_start{0};
     std::vector<ProducerImage> producers;  ///< as they were at `end()`
+    /// Left the log; their files may still be there, for readers that hold them.
+    std::vector<SegmentName> dropped;
     boost::json::object unknown;
 
     [[nodiscard]] boost::json::object picture() const;
@@ -62,7 +67,9 @@ struct Manifest {
     /// The line that seals the active segment, told after this state.
     [[nodiscard]] boost::json::object roll_line(const SegmentFacts& sealed_facts,
                                                 std::span<const ProducerImage> now) const;
-    [[nodiscard]] static boost::json::object log_start_line(base::Offset log_start);
+    [[nodiscard]] static boost::json::object drop_line(std::span<const SegmentName> names,
+                                                       base::Offset log_start);
+    [[nodiscard]] static boost::json::object reclaimed_line(std::span<const SegmentName> names);
     /// For synced and released lines, told after this state.
     [[nodiscard]] boost::json::object synced_facts(const SegmentFacts& active_now,
                                                    std::span<const ProducerImage> now) const;
@@ -72,6 +79,9 @@ struct Manifest {
 
     /// Seals the active segment and starts the next one at its end.
     void roll(const SegmentFacts& sealed_facts);
+    /// Takes sealed segments out of the log, and begins it at `from`. Twice is as good as once.
+    void drop(std::span<const SegmentName> names, base::Offset from);
+    void forget(std::span<const SegmentName> reclaimed);
 };
 
 }  // namespace kaas::storage

@@ -96,7 +96,7 @@ TEST(ManifestTest, LinesBringAReaderToTheWritersState) {
     expect_equal(reader, writer);
     EXPECT_EQ(reader.end(), base::Offset{600});
 
-    ASSERT_TRUE(reader.apply_change(through_text(Manifest::log_start_line(base::Offset{30}))));
+    ASSERT_TRUE(reader.apply_change(through_text(Manifest::drop_line({}, base::Offset{30}))));
     EXPECT_EQ(reader.log_start, base::Offset{30});
 }
 

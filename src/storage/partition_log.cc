@@ -19,11 +19,13 @@
 namespace kaas::storage {
 namespace {
 
-[[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset) {
+[[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset,
+                                  std::int64_t now_ms) {
     return {.base_offset = base_offset,
             .last_offset = base_offset + batch.header.last_offset_delta,
             .bytes = batch.bytes.size(),
-            .max_timestamp_ms = batch.header.max_timestamp};
+            .max_timestamp_ms = batch.header.max_timestamp,
+            .now_ms = now_ms};
 }
 
 }  // namespace
@@ -47,6 +49,9 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       epochs_(manifest_.epochs),
       written_epoch_(opened.written_epoch) {
     active_log_ = std::move(opened.active_log);
+    base::MutexLock lock(manifest_mutex_);
+    if (begun_) sweep_due_ = after_delete_delay();
+    discard(manifest_.dropped);
 }
 
 PartitionLog::~PartitionLog() = default;
@@ -106,7 +111,7 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
         }
     }
     appended.base_offset = next_offset_;
-    const auto facts = facts_of(batch, next_offset_);
+    const auto facts = facts_of(batch, next_offset_, now_ms);
     if (facts.last_offset < facts.base_offset) {
         return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
     }
@@ -171,14 +176,22 @@ CommitMember::Pace PartitionLog::take() {
         volume_.is_local() && std::ranges::any_of(cycle_tickets_, [](const Ticket& ticket) {
             return ticket.acks == Acks::kLeader;
         });
-    if (checkpoint_wanted_ && checkpoint_state_ == CheckpointState::kNone) {
+    if (checkpoint_wanted_ && checkpoint_job_ == PoolJob::kNone) {
         checkpoint_wanted_ = false;
         producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
         checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.images()};
     }
-    const bool makes_files = !pieces_.empty() && !begun_;
-    const bool rolls =
-        std::ranges::any_of(pieces_, [](const Piece& p) { return p.roll_before != nullptr; });
+    prepares_upkeep_ = upkeep_wanted_ && upkeep_job_ == PoolJob::kNone;
+    roll_after_.reset();
+    if (prepares_upkeep_) {
+        upkeep_wanted_ = false;
+        if (std::exchange(roll_wanted_, false) && plan_.facts().bytes > 0)
+            roll_after_ = plan_roll(options_.log_dir->clock().wall_ms(), *config());
+    }
+    const bool makes_files = (!pieces_.empty() || prepares_upkeep_) && !begun_;
+    const bool rolls = roll_after_ != nullptr || std::ranges::any_of(pieces_, [](const Piece& p) {
+                           return p.roll_before != nullptr;
+                       });
     return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
 }
 
@@ -187,7 +200,7 @@ void PartitionLog::write() {
 }
 
 Result<void> PartitionLog::write_pieces() {
-    if (pieces_.empty()) return {};
+    if (pieces_.empty() && !prepares_upkeep_) return {};
     if (!begun_) KAAS_TRY(begin_epoch());
     std::size_t from = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -196,7 +209,9 @@ Result<void> PartitionLog::write_pieces() {
         KAAS_TRY(roll(*pieces_[i].roll_before));
         from = i;
     }
-    return write_run(from, pieces_.size());
+    KAAS_TRY(write_run(from, pieces_.size()));
+    if (roll_after_ != nullptr) KAAS_TRY(roll(*roll_after_));
+    return {};
 }
 
 Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
@@ -227,8 +242,9 @@ File* PartitionLog::to_sync() {
     const auto limits = config();
     // On a remote volume a write only reaches this machine's cache: each cycle pushes its bytes
     // out.
+    // A log start is recorded durably: so must be the records before it.
     const bool due = unsynced_records_ >= limits->flush_messages || !volume_.is_local() ||
-                     unsynced_for_ms() >= limits->flush_ms;
+                     prepares_upkeep_ || unsynced_for_ms() >= limits->flush_ms;
     return due ? active_log_.get() : nullptr;
 }
 
@@ -263,6 +279,7 @@ void PartitionLog::answer_written(const Result<void>& check, Wakeups& wakeups) {
 
 void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
     bool checkpoint = false;
+    bool upkeep = false;
     {
         base::MutexLock lock(mutex_);
         in_cycle_ = false;
@@ -271,19 +288,24 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
         } else if (!ended_) {
             std::uint64_t bytes = 0;
             for (const auto& piece : pieces_) bytes += piece.bytes.size();
-            if (bytes > 0) publish(wakeups);
+            if (bytes > 0 || prepares_upkeep_) publish(wakeups);
             for (auto& ticket : cycle_tickets_) answer(std::move(ticket), check, wakeups);
             cycle_tickets_.clear();
             checkpoint = consider_checkpoint(bytes);
+            upkeep = prepares_upkeep_;
+            if (upkeep) upkeep_job_ = PoolJob::kQueued;
         }
         pieces_.clear();
         idle_.notify_all();
     }
-    if (!checkpoint) return;
-    options_.log_dir->io_pool().post([self = shared_from_this(), segment = active_, facts = synced_,
-                                      producers = std::move(checkpoint_->producers)]() mutable {
-        self->write_checkpoint(*segment, facts, std::move(producers));
-    });
+    auto& pool = options_.log_dir->io_pool();
+    if (checkpoint) {
+        pool.post([self = shared_from_this(), segment = active_, facts = synced_,
+                   producers = std::move(checkpoint_->producers)]() mutable {
+            self->write_checkpoint(*segment, facts, std::move(producers));
+        });
+    }
+    if (upkeep) pool.post([self = shared_from_this()] { self->keep_up(); });
 }
 
 void PartitionLog::publish(Wakeups& wakeups) {
@@ -296,7 +318,8 @@ void PartitionLog::publish(Wakeups& wakeups) {
     }
     view_.last = {active_, written_};
     view_.high_watermark = written_.end;
-    view_.last_stable_offset = std::min(unstable.value_or(written_.end), written_.end);
+    view_.last_stable_offset =
+        std::max(std::min(unstable.value_or(written_.end), written_.end), view_.log_start);
     written_epoch_ = options_.epoch;
     const auto forgotten = pieces_.size() - std::min(pieces_.size(), PlaceMemory::kPlaces);
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -314,6 +337,10 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
     const Result<void> failed = std::unexpected(why);
     for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
         for (auto& ticket : std::exchange(*tickets, {})) answer(std::move(ticket), failed, wakeups);
+    }
+    for (auto& trim : std::exchange(trims_, {})) {
+        wakeups.add(trim.home,
+                    [done = std::move(trim.done), why]() mutable { done(std::unexpected(why)); });
     }
     {
         base::MutexLock lock(view_mutex_);
@@ -347,6 +374,8 @@ Result<void> PartitionLog::begin_epoch() {
     active_ = std::move(segment);
     active_log_ = std::move(log);
     begun_ = true;
+    sweep_due_ = after_delete_delay();
+    plan_reclaim();
     return {};
 }
 
@@ -400,36 +429,44 @@ void PartitionLog::checkpoint_due() {
 }
 
 bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
-    if (bytes > 0) {
+    if (bytes > 0 || prepares_upkeep_) {
         unrecorded_ = true;
         unrecorded_bytes_ += bytes;
     }
     if (checkpoint_ && begun_ && synced_.end == checkpoint_->at) {
         unrecorded_ = false;
         unrecorded_bytes_ = 0;
-        checkpoint_state_ = CheckpointState::kQueued;
+        checkpoint_job_ = PoolJob::kQueued;
         return true;
     }
     if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
         checkpoint_wanted_ = true;
     // What waits for flush.ms is looked at again even if nothing more comes.
     const bool waits_for_flush = unsynced_records_ > 0 && config()->flush_ms != LogConfig::kNoLimit;
-    if ((bytes > 0 || waits_for_flush) && !std::exchange(reminder_set_, true))
+    if ((bytes > 0 || prepares_upkeep_ || waits_for_flush) && !std::exchange(reminder_set_, true))
         options_.log_dir->remind(shared_from_this());
     return false;
 }
 
-bool PartitionLog::begin_checkpoint() {
+bool PartitionLog::begin_job(PoolJob PartitionLog::* job) {
     base::MutexLock lock(mutex_);
+    if (this->*job == PoolJob::kRunning) return false;
     // The last line says more than a checkpoint could; without one, the next recovery reads more.
     const bool ends = ended_ || draining_;
-    checkpoint_state_ = ends ? CheckpointState::kNone : CheckpointState::kWriting;
+    this->*job = ends ? PoolJob::kNone : PoolJob::kRunning;
     return !ends;
+}
+
+void PartitionLog::end_job(PoolJob PartitionLog::* job) {
+    base::MutexLock lock(mutex_);
+    this->*job = PoolJob::kNone;
+    if ((checkpoint_wanted_ || upkeep_wanted_) && !ended_) ask_for_cycle();
+    idle_.notify_all();
 }
 
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
                                     std::vector<ProducerImage> producers) {
-    if (!begin_checkpoint()) return;
+    if (!begin_job(&PartitionLog::checkpoint_job_)) return;
     const auto recorded = record_checkpoint(segment, facts, std::move(producers));
     // Nothing depends on it: the next recovery only has more to read. So it is said once.
     if (!recorded && !std::exchange(checkpoints_fail_, true)) {
@@ -437,10 +474,7 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
                         recorded.error().context);
     }
     if (recorded) checkpoints_fail_ = false;
-    base::MutexLock lock(mutex_);
-    checkpoint_state_ = CheckpointState::kNone;
-    if (checkpoint_wanted_ && !ended_) ask_for_cycle();
-    idle_.notify_all();
+    end_job(&PartitionLog::checkpoint_job_);
 }
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
@@ -471,7 +505,8 @@ Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
         draining_ = true;
         const auto deadline = options_.log_dir->clock().now() + patience;
         const auto busy = [&]() KAAS_REQUIRES(mutex_) {
-            return in_cycle_ || asked_for_cycle_ || checkpoint_state_ == CheckpointState::kWriting;
+            return in_cycle_ || asked_for_cycle_ || checkpoint_job_ == PoolJob::kRunning ||
+                   upkeep_job_ == PoolJob::kRunning;
         };
         while (!ended_ && busy()) {
             const auto left = deadline - options_.log_dir->clock().now();
@@ -519,7 +554,8 @@ void PartitionLog::abandon(ErrorCode why) {
 
 bool PartitionLog::at_work() const {
     base::MutexLock lock(mutex_);
-    return in_cycle_ || checkpoint_state_ == CheckpointState::kWriting;
+    return in_cycle_ || checkpoint_job_ == PoolJob::kRunning || upkeep_job_ == PoolJob::kRunning ||
+           reclaim_job_ == PoolJob::kRunning;
 }
 
 void PartitionLog::fail_stalled() {

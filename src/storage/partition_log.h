@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "storage/batch_check.h"
 #include "storage/commit_cycle.h"
+#include "storage/discards.h"
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
@@ -17,14 +18,17 @@
 #include "storage/manifest.h"
 #include "storage/producer_state.h"
 #include "storage/recovery.h"
+#include "storage/retention.h"
 #include "storage/segment_plan.h"
 #include "storage/time_search.h"
 #include "storage/volume.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -177,6 +181,24 @@ public:
     void set_config(const LogConfig& config) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
 
+    /// Lets go of what retention does not keep (`plan_retention`); decides at once, without I/O,
+    /// and leaves the rest to the next cycle and the pool. Thread: any.
+    void retain() KAAS_EXCLUDES(mutex_, view_mutex_);
+    using Trimmed = std::move_only_function<void(Result<base::Offset>)>;
+    /// DeleteRecords: the log begins at `before` from now on, durably, or where it begins already
+    /// if that is further on; `kHighWatermark` stands for the end. `done` gets the log start on
+    /// `home`. Thread: any. Errors, in `done`: kOffsetOutOfRange (below 0, above the high
+    /// watermark; after a session check), kClosed, the log's own failure, kFenced, the volume's.
+    static constexpr base::Offset kHighWatermark{-1};
+    void delete_records(base::Offset before, base::Executor& home, Trimmed done)
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// When `reclaim` will find something to do; the end of time when nothing waits. Thread: any.
+    [[nodiscard]] base::Clock::Steady reclaim_due() const { return reclaim_due_.load(); }
+    /// Removes the files of segments that left the log long enough ago, and epochs of which nothing
+    /// is left. A reader that holds a file goes on. What fails is tried again later. Thread: one
+    /// that may block, one at a time.
+    void reclaim() KAAS_EXCLUDES(mutex_, manifest_mutex_, view_mutex_);
+
     /// Hands the epoch back for ever: refuses appends, lets the running cycle finish or fails what
     /// does not within `patience`, writes the last line if the volume lets it. Thread: one that may
     /// block. An error only says that the last line is not there; the release stands.
@@ -230,8 +252,15 @@ private:
         base::Offset at;
         std::vector<ProducerImage> producers;
     };
-    /// A checkpoint that is only queued dies with the log: nobody waits for the pool's queue.
-    enum class CheckpointState { kNone, kQueued, kWriting };
+    /// A job on the pool. One that is only queued dies with the log: nobody waits for the pool's
+    /// queue.
+    enum class PoolJob { kNone, kQueued, kRunning };
+    /// Somebody who waits for a new log start.
+    struct Trim {
+        base::Offset before;
+        base::Executor* home;
+        Trimmed done;
+    };
     struct Watcher {
         WatchId id;
         Watch watch;
@@ -264,8 +293,9 @@ private:
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
 
     // On the I/O pool.
-    /// False when the log ends or has ended: then nothing is to be written.
-    [[nodiscard]] bool begin_checkpoint() KAAS_EXCLUDES(mutex_);
+    /// False when it runs already, or the log ends or has ended: then nothing is to be written.
+    [[nodiscard]] bool begin_job(PoolJob PartitionLog::* job) KAAS_EXCLUDES(mutex_);
+    void end_job(PoolJob PartitionLog::* job) KAAS_EXCLUDES(mutex_);
     void write_checkpoint(Segment& segment, const SegmentFacts& facts,
                           std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
@@ -274,6 +304,24 @@ private:
         KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> finish() KAAS_EXCLUDES(mutex_, manifest_mutex_);
 
+    // Upkeep (partition_log_upkeep.cc): a cycle prepares it, the pool does it.
+    void want_upkeep() KAAS_REQUIRES(mutex_);
+    void keep_up() KAAS_EXCLUDES(mutex_, manifest_mutex_, view_mutex_);
+    [[nodiscard]] Result<void> move_start(base::Offset wanted)
+        KAAS_EXCLUDES(manifest_mutex_, view_mutex_);
+    [[nodiscard]] RetentionPlan retention_of(const LogView& view, base::Offset log_start) const
+        KAAS_EXCLUDES(view_mutex_);
+    /// The files of these segments, which the manifest has dropped durably and no view shows any
+    /// more, go after `file.delete.delay.ms`.
+    void discard(std::span<const SegmentName> names) KAAS_REQUIRES(manifest_mutex_)
+        KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Result<void> remove_files(std::span<const SegmentName> names);
+    [[nodiscard]] Result<void> remove_old_epochs() KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] base::Clock::Steady after_delete_delay() const KAAS_EXCLUDES(view_mutex_);
+    void plan_reclaim() KAAS_REQUIRES(manifest_mutex_);
+
+    [[nodiscard]] Result<ReadResult> read_once(const Read& read, Patience patience)
+        KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<FileSlice> slice(const LogView& view, const Read& read, Patience patience)
         KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<std::uint64_t> start_of(const SegmentSpan& span, base::Offset offset,
@@ -304,15 +352,22 @@ private:
     std::vector<Ticket> cycle_tickets_ KAAS_GUARDED_BY(mutex_);
     bool checkpoint_wanted_ KAAS_GUARDED_BY(mutex_) = false;
     bool reminder_set_ KAAS_GUARDED_BY(mutex_) = false;
-    CheckpointState checkpoint_state_ KAAS_GUARDED_BY(mutex_) = CheckpointState::kNone;
+    PoolJob checkpoint_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
     /// Written since the last checkpoint, and whether there is anything at all that it should vouch
     /// for.
     std::uint64_t unrecorded_bytes_ KAAS_GUARDED_BY(mutex_) = 0;
     bool unrecorded_ KAAS_GUARDED_BY(mutex_) = false;
+    bool upkeep_wanted_ KAAS_GUARDED_BY(mutex_) = false;
+    bool roll_wanted_ KAAS_GUARDED_BY(mutex_) = false;
+    std::vector<Trim> trims_ KAAS_GUARDED_BY(mutex_);
+    PoolJob upkeep_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
+    PoolJob reclaim_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<Piece> pieces_;
     std::optional<Checkpoint> checkpoint_;
+    bool prepares_upkeep_ = false;
+    std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest
@@ -330,6 +385,10 @@ private:
     base::Mutex manifest_mutex_;
     std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
     Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
+    Discards discards_ KAAS_GUARDED_BY(manifest_mutex_);
+    /// When to look for earlier epochs of which nothing is left.
+    base::Clock::Steady sweep_due_ KAAS_GUARDED_BY(manifest_mutex_) = base::Clock::Steady::max();
+    std::atomic<base::Clock::Steady> reclaim_due_ = base::Clock::Steady::max();
 
     // What readers see.
     mutable base::Mutex view_mutex_;

@@ -59,6 +59,13 @@ Result<LogView> PartitionLog::open_view() const {
 Result<void> PartitionLog::confirm_session() const { return options_.log_dir->session().confirm(); }
 
 Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
+    auto result = read_once(read, patience);
+    // Files of a view go when it is old, and this one was before the first of them was opened.
+    if (!result && result.error().code == ErrorCode::kNotFound) return read_once(read, patience);
+    return result;
+}
+
+Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) {
     KAAS_TRY_ASSIGN(seen, open_view());
     KAAS_TRY(check_epoch(read.current_leader_epoch));
     if (read.from < seen.log_start || read.from > seen.high_watermark) {

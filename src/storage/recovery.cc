@@ -225,7 +225,8 @@ private:
                                .log_start = manifest_.log_start,
                                .high_watermark = end}};
         const auto unstable = opened.producers.first_unstable(end);
-        opened.view.last_stable_offset = std::min(unstable.value_or(end), end);
+        opened.view.last_stable_offset =
+            std::max(std::min(unstable.value_or(end), end), manifest_.log_start);
         return opened;
     }
 
@@ -238,6 +239,11 @@ private:
         KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
         auto plan = plan_from(base);
         KAAS_TRY(copy_tail(tail_end, *segment, *log, plan));
+        if (plan.facts().end < manifest_.log_start) {
+            return fail(ErrorCode::kCorrupt,
+                        fmt::format("{}: the log begins at {} and ends at {}", paths_.directory,
+                                    manifest_.log_start, plan.facts().end));
+        }
         KAAS_TRY(log->sync());
         KAAS_TRY(segment->offsets().flush(volume_));
         KAAS_TRY(segment->times().flush(volume_));
@@ -273,7 +279,8 @@ private:
             const auto placement = plan.add({.base_offset = base::Offset{header.base_offset},
                                              .last_offset = base::Offset{header.last_offset()},
                                              .bytes = batch->bytes.size(),
-                                             .max_timestamp_ms = header.max_timestamp},
+                                             .max_timestamp_ms = header.max_timestamp,
+                                             .now_ms = now_ms_},
                                             options_.config);
             KAAS_TRY(log.write_at(placement.position, {&batch->bytes, 1}));
             if (placement.offset_entry) segment.offsets().append(*placement.offset_entry);

@@ -51,6 +51,14 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
     return log_;
 }
 
+Result<void> remove_segment(Volume& volume, const PartitionPaths& paths, const SegmentName& name) {
+    for (const auto* suffix : {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}) {
+        const auto removed = volume.unlink(paths.file(name.epoch, name.base, suffix));
+        if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
+    }
+    return {};
+}
+
 HeaderCursor::HeaderCursor(File& file, const std::string& path, std::uint64_t position,
                            std::uint64_t end, Patience patience)
     : file_(file), path_(path), position_(position), end_(end), patience_(patience) {}

@@ -24,6 +24,14 @@ struct PartitionPaths {
                                    const char* suffix) const;
 };
 
+/// Names the files of a segment, for ever: no other segment of its partition is called so.
+struct SegmentName {
+    base::LeaderEpoch epoch;
+    base::Offset base;
+
+    friend bool operator==(const SegmentName&, const SegmentName&) = default;
+};
+
 /// What a manifest says of a segment. Bytes behind `bytes` are never read, whoever wrote them.
 struct SegmentFacts {
     base::LeaderEpoch epoch;
@@ -32,6 +40,10 @@ struct SegmentFacts {
     std::uint64_t bytes = 0;
     std::int64_t max_timestamp_ms = -1;
     base::Offset max_timestamp_offset{-1};  ///< last offset of the batch that has it
+    /// By our own clock, when the last batch came; kept only while no record has a time.
+    std::int64_t appended_ms = -1;
+
+    [[nodiscard]] SegmentName name() const { return {epoch, base}; }
 
     friend bool operator==(const SegmentFacts&, const SegmentFacts&) = default;
 };
@@ -64,6 +76,11 @@ private:
     base::Mutex mutex_;
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
 };
+
+/// Unlinks the files of a segment, those of its indexes and of the producers at its start too; what
+/// is gone already is fine. Their names are gone durably once the epoch's directory is synced.
+[[nodiscard]] Result<void> remove_segment(Volume& volume, const PartitionPaths& paths,
+                                          const SegmentName& name);
 
 /// A segment and how much of it counts.
 struct SegmentSpan {

@@ -48,6 +48,7 @@ SegmentPlan::Placement SegmentPlan::add(const BatchFacts& batch, const LogConfig
         facts_.max_timestamp_ms = batch.max_timestamp_ms;
         facts_.max_timestamp_offset = batch.last_offset;
     }
+    facts_.appended_ms = facts_.max_timestamp_ms < 0 ? batch.now_ms : -1;
     if (bytes_since_entry_ > static_cast<std::uint64_t>(config.index_interval_bytes)) {
         placement.offset_entry = {
             .relative_offset = static_cast<std::int32_t>(batch.last_offset - facts_.base),

@@ -17,6 +17,7 @@ struct BatchFacts {
     base::Offset last_offset;
     std::uint64_t bytes;
     std::int64_t max_timestamp_ms;
+    std::int64_t now_ms;
 };
 
 /// Spreads the rolls of partitions that began together: what `segment.jitter.ms` takes off the age

@@ -19,7 +19,8 @@ protected:
         return {.base_offset = base,
                 .last_offset = base + (records - 1),
                 .bytes = bytes,
-                .max_timestamp_ms = time_ms};
+                .max_timestamp_ms = time_ms,
+                .now_ms = 0};
     }
     SegmentPlan::Placement add(std::uint64_t bytes, std::int64_t time_ms = 0,
                                std::int64_t records = 1) {
@@ -81,11 +82,13 @@ TEST_F(SegmentPlanTest, OffsetsStayWithinAnIndexEntry) {
     EXPECT_FALSE(rolls({.base_offset = base::Offset{101},
                         .last_offset = base::Offset{100} + kMost,
                         .bytes = 1,
-                        .max_timestamp_ms = 0}));
+                        .max_timestamp_ms = 0,
+                        .now_ms = 0}));
     EXPECT_TRUE(rolls({.base_offset = base::Offset{101},
                        .last_offset = base::Offset{101} + kMost,
                        .bytes = 1,
-                       .max_timestamp_ms = 0}));
+                       .max_timestamp_ms = 0,
+                       .now_ms = 0}));
 }
 
 TEST_F(SegmentPlanTest, AgeGoesByTheRecordsTimes) {
