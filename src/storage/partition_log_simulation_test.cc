@@ -1,6 +1,7 @@
 // Goal: whatever happens to a broker, its volume and its machine, every acknowledged batch of a
 // partition is there, in order, once; what a consumer saw neither changes nor vanishes; a producer
-// that repeats what was not answered is told the place it has, and is never refused. Method: random
+// that repeats what was not answered is told the place it has, and is never refused; what was
+// deleted stays so, and nothing else is. Method: random
 // histories from a seed, on a MemoryVolume, against a model that is a list of records. Any file
 // operation and any session check may be the moment at which the process dies, the machine loses
 // its power, the operation fails, or another owner takes over and runs first. Every rule that is
@@ -141,13 +142,14 @@ private:
 
     void act() {
         static constexpr Act kActs[] = {
-            {34, &Simulation::send},       {26, &Simulation::cycle},
+            {34, &Simulation::send},       {22, &Simulation::cycle},
             {6, &Simulation::run_pool},    {5, &Simulation::look_at_current},
             {6, &Simulation::read_some},   {5, &Simulation::pass_time},
             {2, &Simulation::stall},       {2, &Simulation::hand_over},
             {3, &Simulation::release},     {2, &Simulation::kill},
             {1, &Simulation::lose_power},  {2, &Simulation::begin_spell},
             {4, &Simulation::wake_zombie}, {2, &Simulation::reconfigure},
+            {4, &Simulation::keep_house},
         };
         if (current_ == nullptr || current_->log == nullptr || current_->log->failure())
             return open();
@@ -237,6 +239,26 @@ private:
         ledger_.forget_written();
     }
 
+    void keep_house() {
+        auto& process = *current_;
+        const auto log = process.log;
+        if (chance(2)) as(process, [&] { log->reclaim(); });
+        if (chance(2)) log->retain();
+        if (chance(2)) return;
+        const auto end = log->view().high_watermark;
+        const base::Offset before{pick(-1, end.value())};
+        note("process {} is asked to delete up to {}", number_of(process), before);
+        asked_start_ =
+            std::max(asked_start_, before == PartitionLog::kHighWatermark ? end : before);
+        log->delete_records(before, process.home,
+                            [this, &process, before](Result<base::Offset> start) {
+                                if (process.dead || !start) return;
+                                note("the log starts at {}", *start);
+                                if (*start < before) violated("{} is not deleted", before);
+                                ledger_.begin_at(start->value());
+                            });
+    }
+
     void begin_spell() {
         spell_ = static_cast<Spell>(pick(1, 3));
         spell_steps_ = pick(1, 40);
@@ -264,6 +286,9 @@ private:
         config_.segment_bytes = static_cast<std::int32_t>(pick(900, 3000));
         config_.index_interval_bytes = static_cast<std::int32_t>(pick(0, 400));
         config_.segment_ms = chance(4) ? pick(1000, 20'000) : LogConfig{}.segment_ms;
+        config_.file_delete_delay_ms = pick(0, 8000);
+        config_.retention_ms = chance(4) ? pick(0, 30'000) : -1;
+        if (config_.retention_ms >= 0) ages_ = true;
         if (!defers_flush_) return;
         config_.flush_messages = pick(2, 20);
         config_.flush_ms = chance(2) ? pick(100, 5000) : LogConfig::kNoLimit;
@@ -452,9 +477,10 @@ private:
 
     [[nodiscard]] Result<std::vector<Seen>> read_all(PartitionLog& log) {
         std::vector<Seen> all;
-        for (;;) {
-            KAAS_TRY_ASSIGN(some, read(log, std::ssize(all)));
+        for (auto from = log.view().log_start.value();;) {
+            KAAS_TRY_ASSIGN(some, read(log, from));
             if (some.empty()) return all;
+            from = some.back().offset + 1;
             std::ranges::move(some, std::back_inserter(all));
         }
     }
@@ -465,6 +491,12 @@ private:
         as(process, [&] { read = read_all(*process.log); });
         if (process.dead) return;
         if (!read) return explain(process, read.error());
+        if (&process == current_) {
+            const auto start = process.log->view().log_start;
+            if (!ages_ && start > asked_start_) violated("nobody has deleted up to {}", start);
+            if (start.value() < ledger_.start()) violated("deleted records are back at {}", start);
+            ledger_.begin_at(start.value());
+        }
         check(ledger_.observe(*read, &process == current_));
         if (&process == current_) search(process);
     }
@@ -472,7 +504,8 @@ private:
     /// Part of the log, from anywhere in it.
     void read_some() {
         auto& process = *current_;
-        const auto from = pick(0, ledger_.end());
+        const auto start = process.log->view().log_start.value();
+        const auto from = pick(start, std::max(start, ledger_.end()));
         Result<std::vector<Seen>> some;
         as(process, [&] { some = read(*process.log, from); });
         if (process.dead) return;
@@ -485,14 +518,16 @@ private:
     }
 
     void search(Process& process) {
-        if (ledger_.end() == 0) return;
-        const auto& near = ledger_.seen()[static_cast<std::size_t>(pick(0, ledger_.end() - 1))];
+        if (ledger_.end() == ledger_.start()) return;
+        const auto& near =
+            ledger_.seen()[static_cast<std::size_t>(pick(ledger_.start(), ledger_.end() - 1))];
         const auto wanted = near.timestamp_ms + pick(-2, 2);
         Result<std::optional<OffsetAndTimestamp>> found;
         as(process,
            [&] { found = process.log->first_at_or_after(wanted, Isolation::kReadUncommitted); });
         if (process.dead) return;
         if (!found) return explain(process, found.error());
+        if (&process != current_) return;  // the next owner may have deleted some meanwhile
         const auto expected = ledger_.first_at_or_after(wanted);
         const auto offset = *found ? (*found)->offset.value() : -1;
         if (offset != expected)
@@ -512,6 +547,8 @@ private:
     bool quiet_ = false;
     Spell spell_ = Spell::kNone;
     std::int64_t spell_steps_ = 0;
+    bool ages_ = false;  ///< retention deletes, too
+    base::Offset asked_start_{0};
 
     // The controller's.
     std::int32_t next_epoch_ = 0;

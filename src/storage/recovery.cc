@@ -164,8 +164,10 @@ private:
         tail_path_ = paths_.file(last_.epoch, last_.base, ".log");
         auto file = volume_.open(tail_path_, OpenMode::kRead);
         if (!file && file.error().code == ErrorCode::kNotFound) {
-            // Its manifest is durable and names it, so nobody has superseded us: the file is lost,
-            // or (elsewhere than here) the absence is a stale cache entry and goes by itself.
+            // Its manifest is durable and names it. Whoever has superseded us may have removed the
+            // whole epoch since; otherwise the file is lost, or (elsewhere than here) the absence
+            // is a stale cache entry and goes by itself.
+            KAAS_TRY(log_dir_.session().confirm());
             return fail(volume_.is_local() ? ErrorCode::kCorrupt : ErrorCode::kIo,
                         tail_path_ + ": named by the manifest, and not there");
         }

@@ -110,25 +110,32 @@ public:
         }
     }
 
-    /// A consumer has read from the start. A zombie's log may be short, but never different.
+    /// Records before `start` are deleted. Of those that nobody has seen, nothing is known.
+    void begin_at(std::int64_t start) {
+        start_ = std::max(start_, start);
+        if (end() >= start_) return;
+        while (end() < start_) seen_.push_back({.offset = end(), .timestamp_ms = -1, .value = {}});
+        std::ranges::fill(gap_, true);
+    }
+    [[nodiscard]] std::int64_t start() const { return start_; }
+
+    /// A consumer has read from the log's start. A zombie's log may be short, but never different.
     [[nodiscard]] Violation observe(const std::vector<Seen>& records, bool all) {
-        const auto common = std::min(records.size(), seen_.size());
-        for (std::size_t i = 0; i < common; ++i) {
-            if (auto wrong = compare(records[i])) return wrong;
-        }
-        for (auto i = common; i < records.size(); ++i) {
-            if (auto wrong = take_in(records[i])) return wrong;
+        for (const auto& record : records) {
+            if (auto wrong = record.offset < end() ? compare(record) : take_in(record))
+                return wrong;
         }
         if (!all) return std::nullopt;
-        if (records.size() < seen_.size())
+        if (std::ssize(records) < end() - start_)
             return fmt::format("{} of {} records that were seen are there", records.size(),
-                               seen_.size());
+                               end() - start_);
         return find_acknowledged();
     }
     /// A record from anywhere against what was seen there.
     [[nodiscard]] Violation compare(const Seen& record) const {
         const auto at = static_cast<std::size_t>(record.offset);
-        if (at >= seen_.size() || seen_[at] == record) return std::nullopt;
+        if (at >= seen_.size() || seen_[at] == record || seen_[at].value.empty())
+            return std::nullopt;
         return fmt::format("{} was seen at {}, and now {}", short_of(seen_[at].value), at,
                            short_of(record.value));
     }
@@ -137,8 +144,9 @@ public:
 
     /// The offset of the first record that is not older; -1 when there is none.
     [[nodiscard]] std::int64_t first_at_or_after(std::int64_t timestamp_ms) const {
-        const auto found = std::ranges::find_if(
-            seen_, [&](const Seen& record) { return record.timestamp_ms >= timestamp_ms; });
+        const auto found = std::ranges::find_if(seen_, [&](const Seen& record) {
+            return record.offset >= start_ && record.timestamp_ms >= timestamp_ms;
+        });
         return found == seen_.end() ? -1 : found->offset;
     }
 
@@ -154,7 +162,10 @@ private:
         if (known == known_.end()) return short_of(record.value) + " was never sent";
         const auto [producer, sequence] = known->second;
         auto& next = next_seen_[producer];
-        if (idempotent(producer) ? sequence != next : sequence < next)
+        const bool follows =
+            idempotent(producer) && !gap_[producer] ? sequence == next : sequence >= next;
+        gap_[producer] = false;
+        if (!follows)
             return fmt::format("{} where {} of the producer is next", short_of(record.value), next);
         next = sequence + 1;
         seen_.push_back(record);
@@ -166,6 +177,7 @@ private:
             if (batch.standing == Sent::Standing::kUnknown) continue;
             for (std::size_t i = 0; i < batch.values.size(); ++i) {
                 const auto offset = static_cast<std::size_t>(batch.offset) + i;
+                if (std::cmp_less(offset, start_)) continue;
                 if (offset >= seen_.size() || seen_[offset].value != batch.values[i])
                     return fmt::format("{} was acknowledged at {}, and is not there", batch.name(),
                                        batch.offset);
@@ -178,7 +190,9 @@ private:
     std::int32_t next_seen_[kProducers] = {};
     std::deque<Sent> sent_;
     std::map<std::string, std::pair<std::size_t, std::int32_t>> known_;
+    bool gap_[kProducers] = {};  ///< some of its records may have been deleted before their time
     std::vector<Seen> seen_;
+    std::int64_t start_ = 0;
 };
 
 /// A batch as its producer sends it.
