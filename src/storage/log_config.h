@@ -32,6 +32,11 @@ struct LogConfig {
     std::int64_t retention_bytes = -1;                   ///< negative: without limit
     /// How long the files of a segment stay once it has left the log.
     std::int64_t file_delete_delay_ms = 60'000;
+    /// How long tombstones and markers stay in a compacted log.
+    std::int64_t delete_retention_ms = 24LL * 3600 * 1000;
+    std::int64_t min_compaction_lag_ms = 0;
+    std::int64_t max_compaction_lag_ms = kNoLimit;
+    double min_cleanable_ratio = 0.5;  ///< `min.cleanable.dirty.ratio`
     bool validate_records = false;  ///< `record.validation=full`: every batch is decoded
     /// `producer.id.expiration.ms`: a producer silent for so long is forgotten.
     std::int64_t producer_id_expiration_ms = 24LL * 3600 * 1000;

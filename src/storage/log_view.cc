@@ -24,7 +24,8 @@ std::uint64_t LogView::bytes() const {
     return total;
 }
 
-void PlaceMemory::remember(base::Offset offset, base::Offset segment, std::uint64_t position) {
+void PlaceMemory::remember(base::Offset offset, const SegmentName& segment,
+                           std::uint64_t position) {
     const Place place{offset, segment, position};
     if (places_.size() < kPlaces) {
         places_.push_back(place);
@@ -34,7 +35,8 @@ void PlaceMemory::remember(base::Offset offset, base::Offset segment, std::uint6
     next_ = (next_ + 1) % kPlaces;
 }
 
-std::optional<std::uint64_t> PlaceMemory::find(base::Offset offset, base::Offset segment) const {
+std::optional<std::uint64_t> PlaceMemory::find(base::Offset offset,
+                                               const SegmentName& segment) const {
     const auto found = std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
         return place.offset == offset && place.segment == segment;
     });

@@ -36,16 +36,16 @@ class PlaceMemory {
 public:
     static constexpr std::size_t kPlaces = 64;
 
-    /// `offset` is the base of a batch at `position` of the segment with base offset `segment`.
-    void remember(base::Offset offset, base::Offset segment, std::uint64_t position);
+    /// `offset` is the base of a batch at `position` of `segment`.
+    void remember(base::Offset offset, const SegmentName& segment, std::uint64_t position);
     /// The position of the batch that begins at `offset`.
     [[nodiscard]] std::optional<std::uint64_t> find(base::Offset offset,
-                                                    base::Offset segment) const;
+                                                    const SegmentName& segment) const;
 
 private:
     struct Place {
         base::Offset offset;
-        base::Offset segment;
+        SegmentName segment;
         std::uint64_t position;
     };
     std::vector<Place> places_;  ///< a ring, once full

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -98,8 +99,11 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
 
 [[nodiscard]] json::array names_to_json(std::span<const SegmentName> names) {
     json::array list;
-    for (const auto& name : names)
-        list.emplace_back(json::array{name.epoch.value(), name.base.value()});
+    for (const auto& name : names) {
+        json::array row{name.epoch.value(), name.base.value()};
+        if (name.compaction > 0) row.emplace_back(name.compaction);
+        list.emplace_back(std::move(row));
+    }
     return list;
 }
 
@@ -109,16 +113,40 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     if (!object.contains(key)) return names;
     KAAS_TRY_ASSIGN(list, array_at(object, key));
     for (const auto& value : *list) {
-        KAAS_TRY_ASSIGN(pair, numbers(value, 2, key));
-        if (pair[0] < 0 || pair[0] > kMostEpoch || pair[1] < 0) return corrupt(key);
-        names.push_back({.epoch = base::LeaderEpoch{static_cast<std::int32_t>(pair[0])},
-                         .base = base::Offset{pair[1]}});
+        const bool compacted = value.is_array() && value.get_array().size() == 3;
+        KAAS_TRY_ASSIGN(row, numbers(value, compacted ? 3 : 2, key));
+        if (row[0] < 0 || row[0] > kMostEpoch || row[1] < 0) return corrupt(key);
+        if (compacted && (row[2] < 1 || row[2] > kMostEpoch)) return corrupt(key);
+        names.push_back({.epoch = base::LeaderEpoch{static_cast<std::int32_t>(row[0])},
+                         .base = base::Offset{row[1]},
+                         .compaction = compacted ? static_cast<std::int32_t>(row[2]) : 0});
+    }
+    return names;
+}
+
+[[nodiscard]] json::array compactions_to_json(std::span<const CompactionName> names) {
+    json::array list;
+    for (const auto& name : names) list.emplace_back(json::array{name.epoch.value(), name.number});
+    return list;
+}
+
+[[nodiscard]] Result<std::vector<CompactionName>> compactions_from_json(const json::object& object,
+                                                                        std::string_view key) {
+    std::vector<CompactionName> names;
+    KAAS_TRY_ASSIGN(list, array_at(object, key));
+    for (const auto& value : *list) {
+        KAAS_TRY_ASSIGN(row, numbers(value, 2, key));
+        if (row[0] < 0 || row[0] > kMostEpoch || row[1] < 1 || row[1] > kMostEpoch)
+            return corrupt(key);
+        names.push_back({base::LeaderEpoch{static_cast<std::int32_t>(row[0])},
+                         static_cast<std::int32_t>(row[1])});
     }
     return names;
 }
 
 [[nodiscard]] json::object segment_to_json(const SegmentFacts& facts) {
     json::object object{{"epoch", facts.epoch.value()}, {"base", facts.base.value()}};
+    if (facts.compaction > 0) object.emplace("compaction", facts.compaction);
     put_extent(object, facts);
     return object;
 }
@@ -129,6 +157,10 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     KAAS_TRY_ASSIGN(first, number(object, "base", 0, kMost));
     facts.epoch = base::LeaderEpoch{static_cast<std::int32_t>(epoch)};
     facts.base = base::Offset{first};
+    if (object.contains("compaction")) {
+        KAAS_TRY_ASSIGN(compaction, number(object, "compaction", 1, kMostEpoch));
+        facts.compaction = static_cast<std::int32_t>(compaction);
+    }
     KAAS_TRY(take_extent(object, facts));
     return facts;
 }
@@ -259,9 +291,42 @@ void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& 
     return {};
 }
 
+[[nodiscard]] Result<void> take_compactions(const json::object& picture, Manifest& manifest) {
+    if (picture.contains("clean_to")) {
+        KAAS_TRY_ASSIGN(clean_to, number(picture, "clean_to", 0, kMost));
+        manifest.clean_to = base::Offset{clean_to};
+    }
+    if (picture.contains("compactions")) {
+        KAAS_TRY_ASSIGN(compactions, number(picture, "compactions", 0, kMostEpoch));
+        manifest.compactions = static_cast<std::int32_t>(compactions);
+    }
+    if (picture.contains("unfinished")) {
+        KAAS_TRY_ASSIGN(unfinished, compactions_from_json(picture, "unfinished"));
+        manifest.unfinished = std::move(unfinished);
+    }
+    return {};
+}
+
+[[nodiscard]] Result<SegmentSwap> swap_from_json(const json::object& line) {
+    SegmentSwap swap;
+    KAAS_TRY_ASSIGN(old, names_from_json(line, "swap"));
+    swap.old = std::move(old);
+    if (line.contains("with")) {
+        KAAS_TRY_ASSIGN(with, object_at(line, "with"));
+        KAAS_TRY_ASSIGN(facts, segment_from_json(*with));
+        swap.with = facts;
+    }
+    if (line.contains("clean_to")) {
+        KAAS_TRY_ASSIGN(clean_to, number(line, "clean_to", 0, kMost));
+        swap.clean_to = base::Offset{clean_to};
+    }
+    return swap;
+}
+
 [[nodiscard]] bool is_known_key(std::string_view key) {
     return key == "owner" || key == "segments" || key == "active" || key == "epochs" ||
-           key == "log_start" || key == "producers" || key == "dropped";
+           key == "log_start" || key == "producers" || key == "dropped" || key == "clean_to" ||
+           key == "compactions" || key == "unfinished";
 }
 
 }  // namespace
@@ -280,6 +345,9 @@ json::object Manifest::picture() const {
     picture.emplace("log_start", log_start.value());
     picture.emplace("producers", producers_to_json(producers, base::Offset{-1}));
     if (!dropped.empty()) picture.emplace("dropped", names_to_json(dropped));
+    if (clean_to > base::Offset{0}) picture.emplace("clean_to", clean_to.value());
+    if (compactions > 0) picture.emplace("compactions", compactions);
+    if (!unfinished.empty()) picture.emplace("unfinished", compactions_to_json(unfinished));
     for (const auto& [key, value] : unknown) picture.emplace(key, value);
     return picture;
 }
@@ -297,6 +365,7 @@ Result<Manifest> Manifest::from_picture(const json::object& picture) {
     manifest.producers = std::move(producers);
     KAAS_TRY_ASSIGN(dropped, names_from_json(picture, "dropped"));
     manifest.dropped = std::move(dropped);
+    KAAS_TRY(take_compactions(picture, manifest));
     for (const auto& [key, value] : picture) {
         if (!is_known_key(key) && key != kLogKey) manifest.unknown.emplace(key, value);
     }
@@ -335,6 +404,21 @@ json::object Manifest::reclaimed_line(std::span<const SegmentName> names) {
     return {{"reclaimed", names_to_json(names)}};
 }
 
+json::object Manifest::compacting_line(std::int32_t compaction) {
+    return {{"compacting", compaction}};
+}
+
+json::object Manifest::swap_line(const SegmentSwap& swap) {
+    json::object line{{"swap", names_to_json(swap.old)}};
+    if (swap.with) line.emplace("with", segment_to_json(*swap.with));
+    if (swap.clean_to) line.emplace("clean_to", swap.clean_to->value());
+    return line;
+}
+
+json::object Manifest::swept_line(std::span<const CompactionName> swept) {
+    return {{"swept", compactions_to_json(swept)}};
+}
+
 json::object Manifest::synced_facts(const SegmentFacts& active_now,
                                     std::span<const ProducerImage> now) const {
     json::object facts;
@@ -365,6 +449,40 @@ void Manifest::forget(std::span<const SegmentName> reclaimed) {
     });
 }
 
+void Manifest::begin_compaction(const CompactionName& name) {
+    compactions = std::max(compactions, name.number);
+    unfinished.push_back(name);
+}
+
+bool Manifest::swap(const SegmentSwap& swap) {
+    const auto first = std::ranges::find_if(sealed, [&](const SegmentFacts& facts) {
+        return !swap.old.empty() && facts.name() == swap.old.front();
+    });
+    const auto left = static_cast<std::size_t>(sealed.end() - first);
+    if (first == sealed.end() || left < swap.old.size()) return false;
+    const auto last = first + static_cast<std::ptrdiff_t>(swap.old.size());
+    const bool same =
+        std::equal(first, last, swap.old.begin(),
+                   [](const auto& facts, const auto& name) { return facts.name() == name; });
+    if (!same) return false;
+    if (swap.with && (swap.with->base < first->base || swap.with->end > std::prev(last)->end))
+        return false;
+    const auto place = sealed.erase(first, last);
+    if (swap.with) {
+        sealed.insert(place, *swap.with);
+        std::erase(unfinished, CompactionName{swap.with->epoch, swap.with->compaction});
+    }
+    dropped.insert(dropped.end(), swap.old.begin(), swap.old.end());
+    if (swap.clean_to) clean_to = *swap.clean_to;
+    return true;
+}
+
+void Manifest::forget(std::span<const CompactionName> swept) {
+    std::erase_if(unfinished, [&](const CompactionName& name) {
+        return std::ranges::find(swept, name) != swept.end();
+    });
+}
+
 Result<void> Manifest::apply_change(const json::object& line) {
     if (line.contains("roll")) {
         KAAS_TRY_ASSIGN(extent, object_at(line, "roll"));
@@ -383,6 +501,23 @@ Result<void> Manifest::apply_change(const json::object& line) {
     if (line.contains("reclaimed")) {
         KAAS_TRY_ASSIGN(names, names_from_json(line, "reclaimed"));
         forget(names);
+    }
+    return apply_compaction(line);
+}
+
+Result<void> Manifest::apply_compaction(const json::object& line) {
+    if (line.contains("compacting")) {
+        if (!active) return corrupt("compacting");
+        KAAS_TRY_ASSIGN(number_of, number(line, "compacting", compactions + 1, kMostEpoch));
+        begin_compaction({active->epoch, static_cast<std::int32_t>(number_of)});
+    }
+    if (line.contains("swap")) {
+        KAAS_TRY_ASSIGN(told, swap_from_json(line));
+        if (!swap(told)) return corrupt("swap");
+    }
+    if (line.contains("swept")) {
+        KAAS_TRY_ASSIGN(swept, compactions_from_json(line, "swept"));
+        forget(swept);
     }
     return {};
 }

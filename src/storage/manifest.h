@@ -23,6 +23,21 @@ struct Owner {
     base::Incarnation incarnation;
 };
 
+/// The n-th compaction of an epoch.
+struct CompactionName {
+    base::LeaderEpoch epoch;
+    std::int32_t number = 0;
+
+    friend bool operator==(const CompactionName&, const CompactionName&) = default;
+};
+
+/// One segment, or none when nothing was left, takes the place of neighbours.
+struct SegmentSwap {
+    std::vector<SegmentName> old;
+    std::optional<SegmentFacts> with;
+    std::optional<base::Offset> clean_to;  ///< with the last swap of a compaction
+};
+
 /// What a partition's manifest says, and how its lines change it (DESIGN 7). The manifest is an
 /// epoch log; this is what its pictures and changes mean.
 ///
@@ -30,11 +45,14 @@ struct Owner {
 ///     {"log":.., "owner":{"broker":1,"incarnation":".."},
 ///      "segments":[{"epoch":6,"base":0,"end":500,"bytes":81920,"max_timestamp":[time,offset]}],
 ///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":[..],
-///      "dropped":[[5,0]]}
+///      "dropped":[[5,0]], "clean_to":400, "compactions":3, "unfinished":[[6,2]]}
 /// Changes:
 ///     {"roll":{"end":900,"bytes":65536,"max_timestamp":..}, "producers":[..]}
 ///     {"drop":[[6,0]], "log_start":500}      segments that leave the log, and where it begins then
 ///     {"reclaimed":[[6,0]]}                  their files are gone
+///     {"compacting":3}                       what the third compaction of this epoch writes
+///     {"swap":[[6,0],[6,500]], "with":{"epoch":7,"base":0,"compaction":3,..}, "clean_to":900}
+///     {"swept":[[6,2]]}                      what an unfinished compaction wrote is gone
 /// Facts of synced and released lines:
 ///     "end":.., "bytes":.., "max_timestamp":.., "producers":[..]
 ///
@@ -42,8 +60,11 @@ struct Owner {
 /// the producers are as they were at its end. The producers of a change are those that changed
 /// since the one before, of a picture all. A producer is [id, epoch, coordinator epoch, time, start
 /// of its transaction, offset of its last change] and four numbers for each remembered batch: last
-/// sequence, last offset, offset delta, time. A dropped segment is [epoch, base offset]; a segment
-/// without any time tells when it was appended to. Unknown keys of a picture are kept.
+/// sequence, last offset, offset delta, time. A dropped segment is [epoch, base offset], and [..,
+/// compaction] if one wrote it; a segment without any time tells when it was appended to. A swap
+/// puts one segment, or none, in the place of neighbours; `clean_to` is how far the log was
+/// compacted. An unfinished compaction is [epoch, number]: it may have left files that nothing
+/// names. Unknown keys of a picture are kept.
 struct Manifest {
     Owner owner;
     std::vector<SegmentFacts> sealed;  ///< by base offset; none is empty
@@ -53,6 +74,9 @@ struct Manifest {
     std::vector<ProducerImage> producers;  ///< as they were at `end()`
     /// Left the log; their files may still be there, for readers that hold them.
     std::vector<SegmentName> dropped;
+    base::Offset clean_to{0};
+    std::int32_t compactions = 0;  ///< begun under this epoch; their numbers are never used again
+    std::vector<CompactionName> unfinished;
     boost::json::object unknown;
 
     [[nodiscard]] boost::json::object picture() const;
@@ -70,6 +94,9 @@ struct Manifest {
     [[nodiscard]] static boost::json::object drop_line(std::span<const SegmentName> names,
                                                        base::Offset log_start);
     [[nodiscard]] static boost::json::object reclaimed_line(std::span<const SegmentName> names);
+    [[nodiscard]] static boost::json::object compacting_line(std::int32_t compaction);
+    [[nodiscard]] static boost::json::object swap_line(const SegmentSwap& swap);
+    [[nodiscard]] static boost::json::object swept_line(std::span<const CompactionName> swept);
     /// For synced and released lines, told after this state.
     [[nodiscard]] boost::json::object synced_facts(const SegmentFacts& active_now,
                                                    std::span<const ProducerImage> now) const;
@@ -82,6 +109,13 @@ struct Manifest {
     /// Takes sealed segments out of the log, and begins it at `from`. Twice is as good as once.
     void drop(std::span<const SegmentName> names, base::Offset from);
     void forget(std::span<const SegmentName> reclaimed);
+    void begin_compaction(const CompactionName& name);
+    /// False, and nothing happens, unless what it replaces are neighbours that are all still there.
+    [[nodiscard]] bool swap(const SegmentSwap& swap);
+    void forget(std::span<const CompactionName> swept);
+
+private:
+    [[nodiscard]] Result<void> apply_compaction(const boost::json::object& line);
 };
 
 }  // namespace kaas::storage

@@ -47,6 +47,7 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       config_(std::make_shared<const LogConfig>(options_.config)),
       view_(std::move(opened.view)),
       epochs_(manifest_.epochs),
+      clean_to_(manifest_.clean_to),
       written_epoch_(opened.written_epoch) {
     active_log_ = std::move(opened.active_log);
     base::MutexLock lock(manifest_mutex_);
@@ -326,7 +327,7 @@ void PartitionLog::publish(Wakeups& wakeups) {
         const auto& piece = pieces_[i];
         durable_bytes_ += piece.bytes.size();
         if (i < forgotten) continue;
-        places_.remember(piece.base_offset, piece.placement.after.base, piece.placement.position);
+        places_.remember(piece.base_offset, piece.placement.after.name(), piece.placement.position);
     }
     wake_watchers(wakeups);
 }
@@ -359,8 +360,8 @@ Result<void> PartitionLog::begin_epoch() {
     const auto directory = paths_.epoch_directory(options_.epoch);
     if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory));
     KAAS_TRY(volume_.make_directory(directory));
-    auto segment =
-        std::make_shared<Segment>(paths_, options_.epoch, written_.base, IndexOrigin::kNew);
+    auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.base},
+                                             IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
     // The picture is the commit point: what it names is durable before it.
@@ -386,8 +387,8 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(active_->offsets().finish(volume_));
     KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
-    auto segment =
-        std::make_shared<Segment>(paths_, options_.epoch, written_.end, IndexOrigin::kNew);
+    auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.end},
+                                             IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
@@ -409,7 +410,7 @@ Result<void> PartitionLog::roll(Roll& roll) {
 Result<void> PartitionLog::write_snapshot(base::Offset at,
                                           const std::vector<ProducerImage>& producers) {
     if (producers.empty()) return {};
-    auto file = volume_.create(paths_.file(options_.epoch, at, ".snapshot"));
+    auto file = volume_.create(paths_.file({options_.epoch, at}, ".snapshot"));
     if (!file && file.error().code == ErrorCode::kExists) return {};
     if (!file) return std::unexpected(std::move(file).error());
     const auto bytes = encode_snapshot(producers);
@@ -555,7 +556,7 @@ void PartitionLog::abandon(ErrorCode why) {
 bool PartitionLog::at_work() const {
     base::MutexLock lock(mutex_);
     return in_cycle_ || checkpoint_job_ == PoolJob::kRunning || upkeep_job_ == PoolJob::kRunning ||
-           reclaim_job_ == PoolJob::kRunning;
+           reclaim_job_ == PoolJob::kRunning || compaction_job_ == PoolJob::kRunning;
 }
 
 void PartitionLog::fail_stalled() {

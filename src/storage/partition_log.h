@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "storage/batch_check.h"
 #include "storage/commit_cycle.h"
+#include "storage/compaction_filter.h"
 #include "storage/discards.h"
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
@@ -102,6 +103,13 @@ struct Watch {
 };
 using WatchId = std::uint64_t;
 
+/// What a compaction looks at: taken at one moment, valid as long as it is held.
+struct CompactionSight {
+    LogView view;
+    base::Offset clean_to{0};  ///< how far the log was compacted before
+    std::shared_ptr<const LogConfig> config;
+};
+
 struct PartitionLogOptions {
     LogDir* log_dir = nullptr;
     std::string directory;  ///< `<topic>.<topic id>/<partition>`
@@ -169,6 +177,8 @@ public:
 
     [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
+    [[nodiscard]] LogDir& log_dir() const { return *options_.log_dir; }
+    [[nodiscard]] const std::string& directory() const { return options_.directory; }
     /// What a client believes against what is (KIP-320); -1: it does not say. Thread: any. Errors:
     /// kWrongEpoch, kUnknownEpoch.
     [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
@@ -198,6 +208,31 @@ public:
     /// is left. A reader that holds a file goes on. What fails is tried again later. Thread: one
     /// that may block, one at a time.
     void reclaim() KAAS_EXCLUDES(mutex_, manifest_mutex_, view_mutex_);
+
+    // Compaction's side (partition_log_compaction.cc); `Compaction` and `LogCleaner` call these.
+    /// Thread: any.
+    [[nodiscard]] CompactionSight compaction_sight() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] LastBatches last_batches() const KAAS_EXCLUDES(mutex_);
+    /// Keeps others from compacting the log, and its files where they are, until `end_compaction`.
+    /// False when somebody does already, the log ends or has ended, or its epoch has not begun;
+    /// then it begins. Thread: any.
+    [[nodiscard]] bool begin_compaction() KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    void end_compaction() KAAS_EXCLUDES(mutex_);
+    /// A segment that nothing names yet, alone in the fresh directory of a compaction whose number
+    /// is durable. Thread: one that may block. Errors: kClosed, kFenced, the volume's.
+    [[nodiscard]] Result<std::shared_ptr<Segment>> begin_replacement(base::Offset base)
+        KAAS_EXCLUDES(manifest_mutex_);
+    /// Puts `with`, whose files are durable, in the place of sealed neighbours; nothing when it has
+    /// no bytes. Durable on return, and every read from now on sees it; what it replaced goes after
+    /// `file.delete.delay.ms`. Thread: one that may block. Errors: kClosed when the log ends or one
+    /// of `old` has left it; any other ends the log.
+    [[nodiscard]] Result<void> replace(std::vector<SegmentName> old, const SegmentSpan& with,
+                                       std::optional<base::Offset> clean_to)
+        KAAS_EXCLUDES(manifest_mutex_, view_mutex_);
+    /// Removes what compactions wrote that did not come to their end, also under earlier epochs.
+    /// Thread: one that may block, between `begin_compaction` and `end_compaction`.
+    [[nodiscard]] Result<void> sweep_compactions() KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] bool has_unfinished_compactions() const KAAS_EXCLUDES(manifest_mutex_);
 
     /// Hands the epoch back for ever: refuses appends, lets the running cycle finish or fails what
     /// does not within `patience`, writes the last line if the volume lets it. Thread: one that may
@@ -317,6 +352,10 @@ private:
         KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<void> remove_files(std::span<const SegmentName> names);
     [[nodiscard]] Result<void> remove_old_epochs() KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] Result<void> record_and_show(std::vector<SegmentName> old,
+                                               const SegmentSpan& with,
+                                               std::optional<base::Offset> clean_to)
+        KAAS_EXCLUDES(manifest_mutex_, view_mutex_);
     [[nodiscard]] base::Clock::Steady after_delete_delay() const KAAS_EXCLUDES(view_mutex_);
     void plan_reclaim() KAAS_REQUIRES(manifest_mutex_);
 
@@ -362,6 +401,7 @@ private:
     std::vector<Trim> trims_ KAAS_GUARDED_BY(mutex_);
     PoolJob upkeep_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
     PoolJob reclaim_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
+    PoolJob compaction_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<Piece> pieces_;
@@ -382,7 +422,7 @@ private:
     bool checkpoints_fail_ = false;  ///< the running checkpoint's: there is one at a time
 
     // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
-    base::Mutex manifest_mutex_;
+    mutable base::Mutex manifest_mutex_;
     std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
     Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
     Discards discards_ KAAS_GUARDED_BY(manifest_mutex_);
@@ -395,6 +435,7 @@ private:
     std::shared_ptr<const LogConfig> config_ KAAS_GUARDED_BY(view_mutex_);
     LogView view_ KAAS_GUARDED_BY(view_mutex_);
     LeaderEpochs epochs_ KAAS_GUARDED_BY(view_mutex_);
+    base::Offset clean_to_ KAAS_GUARDED_BY(view_mutex_);
     std::optional<Error> failure_ KAAS_GUARDED_BY(view_mutex_);
     std::optional<base::LeaderEpoch> written_epoch_ KAAS_GUARDED_BY(view_mutex_);
     PlaceMemory places_ KAAS_GUARDED_BY(view_mutex_);

@@ -112,7 +112,7 @@ Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offs
     if (offset <= span.facts.base) return std::uint64_t{0};
     {
         base::MutexLock lock(view_mutex_);
-        if (const auto known = places_.find(offset, span.facts.base); known) return *known;
+        if (const auto known = places_.find(offset, span.facts.name()); known) return *known;
     }
     KAAS_TRY_ASSIGN(place, locate(volume_, span, offset, patience));
     return place ? place->position : span.facts.bytes;
@@ -123,7 +123,7 @@ void PartitionLog::remember_next(const SegmentSpan& span, File& file, std::uint6
     std::byte offset[sizeof(std::int64_t)];
     if (!read_exactly(file, position, offset, patience)) return;
     base::MutexLock lock(view_mutex_);
-    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.base, position);
+    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.name(), position);
 }
 
 // ---- waiting ----------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ protected:
     }
     [[nodiscard]] bool exists(std::int32_t epoch, std::int64_t base) const {
         return volume_
-            .open(PartitionPaths{kDirectory}.file(base::LeaderEpoch{epoch}, base::Offset{base},
+            .open(PartitionPaths{kDirectory}.file({base::LeaderEpoch{epoch}, base::Offset{base}},
                                                   ".log"),
                   OpenMode::kRead)
             .has_value();

@@ -149,8 +149,7 @@ private:
     }
 
     [[nodiscard]] SegmentSpan existing(const SegmentFacts& facts) const {
-        return {std::make_shared<Segment>(paths_, facts.epoch, facts.base, IndexOrigin::kExisting),
-                facts};
+        return {std::make_shared<Segment>(paths_, facts.name(), IndexOrigin::kExisting), facts};
     }
 
     /// How long the file of the last segment is; its recorded length when nothing can have come
@@ -161,7 +160,7 @@ private:
         manifest_.active.reset();
         if (last_.bytes > 0) manifest_.sealed.push_back(last_);
         if (state.released) return last_.bytes;
-        tail_path_ = paths_.file(last_.epoch, last_.base, ".log");
+        tail_path_ = paths_.file(last_.name(), ".log");
         auto file = volume_.open(tail_path_, OpenMode::kRead);
         if (!file && file.error().code == ErrorCode::kNotFound) {
             // Its manifest is durable and names it. Whoever has superseded us may have removed the
@@ -218,6 +217,7 @@ private:
     /// `high_watermark` and the place of the next batch are the same: the log's end.
     [[nodiscard]] Opened opened_at(base::Offset end, base::Offset active_base) {
         manifest_.owner = log_dir_.options().owner;
+        manifest_.compactions = 0;  // an epoch counts its own
         manifest_.epochs.assign(options_.epoch, end);
         Opened opened{.end = end,
                       .plan = plan_from(active_base),
@@ -236,7 +236,8 @@ private:
     [[nodiscard]] Result<Opened> begin(std::uint64_t tail_end) {
         const auto base = recorded_end_;
         KAAS_TRY(volume_.make_directory(paths_.epoch_directory(options_.epoch)));
-        auto segment = std::make_shared<Segment>(paths_, options_.epoch, base, IndexOrigin::kNew);
+        auto segment =
+            std::make_shared<Segment>(paths_, SegmentName{options_.epoch, base}, IndexOrigin::kNew);
         KAAS_TRY(segment->create(volume_));
         KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
         auto plan = plan_from(base);

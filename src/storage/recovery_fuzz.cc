@@ -71,9 +71,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     KAAS_ASSERT(make_partition_directory(volume, paths.directory));
     KAAS_ASSERT(volume.make_directory(paths.epoch_directory(epoch)));
     put(volume, paths.epoch_directory(epoch) + "/manifest-1.jsonl", parts[0]);
-    put(volume, paths.file(epoch, base::Offset{0}, ".index"), parts[1]);
-    put(volume, paths.file(epoch, base::Offset{0}, ".timeindex"), parts[2]);
-    put(volume, paths.file(epoch, base::Offset{0}, ".log"), parts[3]);
+    put(volume, paths.file({epoch, base::Offset{0}}, ".index"), parts[1]);
+    put(volume, paths.file({epoch, base::Offset{0}}, ".timeindex"), parts[2]);
+    put(volume, paths.file({epoch, base::Offset{0}}, ".log"), parts[3]);
     testing::Broker broker(volume, clock);
     if (auto log = broker.open(1)) use(broker, **log);
     return 0;

@@ -17,18 +17,22 @@ std::string PartitionPaths::epoch_directory(base::LeaderEpoch epoch) const {
     return fmt::format("{}/{:08x}", directory, static_cast<std::uint32_t>(epoch.value()));
 }
 
-std::string PartitionPaths::file(base::LeaderEpoch epoch, base::Offset base,
-                                 const char* suffix) const {
-    return fmt::format("{}/{:020d}{}", epoch_directory(epoch), base.value(), suffix);
+std::string PartitionPaths::compaction_directory(base::LeaderEpoch epoch,
+                                                 std::int32_t compaction) const {
+    if (compaction == 0) return epoch_directory(epoch);
+    return fmt::format("{}/c{}", epoch_directory(epoch), compaction);
 }
 
-Segment::Segment(const PartitionPaths& paths, base::LeaderEpoch epoch, base::Offset base,
-                 IndexOrigin origin)
-    : epoch_(epoch),
-      base_(base),
-      path_(paths.file(epoch, base, ".log")),
-      offsets_(paths.file(epoch, base, ".index"), origin),
-      times_(paths.file(epoch, base, ".timeindex"), origin) {}
+std::string PartitionPaths::file(const SegmentName& name, const char* suffix) const {
+    return fmt::format("{}/{:020d}{}", compaction_directory(name.epoch, name.compaction),
+                       name.base.value(), suffix);
+}
+
+Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin)
+    : name_(name),
+      path_(paths.file(name, ".log")),
+      offsets_(paths.file(name, ".index"), origin),
+      times_(paths.file(name, ".timeindex"), origin) {}
 
 Result<void> Segment::create(Volume& volume) {
     KAAS_TRY_ASSIGN(file, volume.create(path_));
@@ -53,10 +57,13 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
 
 Result<void> remove_segment(Volume& volume, const PartitionPaths& paths, const SegmentName& name) {
     for (const auto* suffix : {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}) {
-        const auto removed = volume.unlink(paths.file(name.epoch, name.base, suffix));
+        const auto removed = volume.unlink(paths.file(name, suffix));
         if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
     }
-    return {};
+    if (name.compaction == 0) return {};
+    auto removed = volume.remove_directory(paths.compaction_directory(name.epoch, name.compaction));
+    if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+    return removed;
 }
 
 HeaderCursor::HeaderCursor(File& file, const std::string& path, std::uint64_t position,

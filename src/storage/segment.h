@@ -13,37 +13,46 @@
 
 namespace kaas::storage {
 
+/// Names the files of a segment, for ever: no other segment of its partition is called so.
+struct SegmentName {
+    base::LeaderEpoch epoch;  ///< that wrote the files
+    base::Offset base;
+    /// Which compaction of that epoch; 0 for what was appended.
+    std::int32_t compaction = 0;
+
+    friend bool operator==(const SegmentName&, const SegmentName&) = default;
+};
+
 /// Names of a partition's files (DESIGN 7): Apache's own, in the directory of the epoch that wrote
-/// them.
+/// them, what it compacted in a directory for each compaction.
 struct PartitionPaths {
     std::string directory;  ///< `<topic>.<topic id>/<partition>`
 
     [[nodiscard]] std::string epoch_directory(base::LeaderEpoch epoch) const;
+    /// Of the n-th compaction of an epoch; the epoch's own for 0.
+    [[nodiscard]] std::string compaction_directory(base::LeaderEpoch epoch,
+                                                   std::int32_t compaction) const;
     /// `suffix` with its dot: ".log", ".index", ".timeindex", ".txnindex", ".snapshot".
-    [[nodiscard]] std::string file(base::LeaderEpoch epoch, base::Offset base,
-                                   const char* suffix) const;
-};
-
-/// Names the files of a segment, for ever: no other segment of its partition is called so.
-struct SegmentName {
-    base::LeaderEpoch epoch;
-    base::Offset base;
-
-    friend bool operator==(const SegmentName&, const SegmentName&) = default;
+    [[nodiscard]] std::string file(const SegmentName& name, const char* suffix) const;
 };
 
 /// What a manifest says of a segment. Bytes behind `bytes` are never read, whoever wrote them.
 struct SegmentFacts {
     base::LeaderEpoch epoch;
     base::Offset base;
-    base::Offset end;  ///< one behind its last record; equal to `base` when empty
+    /// One behind its last record, or behind the hole that compaction left there; equal to `base`
+    /// when empty.
+    base::Offset end;
     std::uint64_t bytes = 0;
     std::int64_t max_timestamp_ms = -1;
     base::Offset max_timestamp_offset{-1};  ///< last offset of the batch that has it
     /// By our own clock, when the last batch came; kept only while no record has a time.
     std::int64_t appended_ms = -1;
 
-    [[nodiscard]] SegmentName name() const { return {epoch, base}; }
+    /// See `SegmentName`.
+    std::int32_t compaction = 0;
+
+    [[nodiscard]] SegmentName name() const { return {epoch, base, compaction}; }
 
     friend bool operator==(const SegmentFacts&, const SegmentFacts&) = default;
 };
@@ -52,8 +61,7 @@ struct SegmentFacts {
 /// Thread: any. The log file is opened by the first who may block.
 class Segment {
 public:
-    Segment(const PartitionPaths& paths, base::LeaderEpoch epoch, base::Offset base,
-            IndexOrigin origin);
+    Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin);
 
     /// Makes the log file, which must not exist. Its name is not durable yet.
     [[nodiscard]] Result<void> create(Volume& volume);
@@ -61,15 +69,14 @@ public:
     [[nodiscard]] Result<std::shared_ptr<File>> log(Volume& volume, Patience patience)
         KAAS_EXCLUDES(mutex_);
 
-    [[nodiscard]] base::LeaderEpoch epoch() const { return epoch_; }
-    [[nodiscard]] base::Offset base() const { return base_; }
+    [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::string directory() const { return path_.substr(0, path_.rfind('/')); }
     [[nodiscard]] OffsetIndex& offsets() { return offsets_; }
     [[nodiscard]] TimeIndex& times() { return times_; }
 
 private:
-    const base::LeaderEpoch epoch_;
-    const base::Offset base_;
+    const SegmentName name_;
     const std::string path_;
     OffsetIndex offsets_;
     TimeIndex times_;
@@ -77,8 +84,9 @@ private:
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
 };
 
-/// Unlinks the files of a segment, those of its indexes and of the producers at its start too; what
-/// is gone already is fine. Their names are gone durably once the epoch's directory is synced.
+/// Unlinks the files of a segment, those of its indexes and of the producers at its start too, and
+/// the directory of the compaction that wrote it; what is gone already is fine. Their names are
+/// gone durably once the epoch's directory is synced.
 [[nodiscard]] Result<void> remove_segment(Volume& volume, const PartitionPaths& paths,
                                           const SegmentName& name);
 

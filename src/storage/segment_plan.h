@@ -41,7 +41,12 @@ public:
     /// `jitter_ms` is taken off `segment.ms`.
     SegmentPlan(base::LeaderEpoch epoch, base::Offset base, std::int64_t now_ms,
                 std::int64_t jitter_ms)
-        : facts_{.epoch = epoch, .base = base, .end = base},
+        : SegmentPlan(SegmentName{epoch, base}, now_ms, jitter_ms) {}
+    SegmentPlan(const SegmentName& name, std::int64_t now_ms, std::int64_t jitter_ms)
+        : facts_{.epoch = name.epoch,
+                 .base = name.base,
+                 .end = name.base,
+                 .compaction = name.compaction},
           created_ms_(now_ms),
           jitter_ms_(jitter_ms) {}
 

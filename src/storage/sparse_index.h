@@ -5,6 +5,8 @@
 #include "storage/error.h"
 #include "storage/volume.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -73,6 +75,12 @@ public:
     [[nodiscard]] std::size_t size_in_memory() const KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         return entries_.size();
+    }
+
+    /// As a file, once all of it is written; of an existing one, what was found at `open`.
+    [[nodiscard]] std::uint64_t bytes() const KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        return std::max(entries_.size(), in_file_) * Entry::kBytes;
     }
 
     [[nodiscard]] bool has_file() const KAAS_EXCLUDES(mutex_) {
