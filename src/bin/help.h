@@ -10,7 +10,7 @@ inline constexpr std::string_view kHelp =
 Usage: kaas COMMAND [OPTIONS]
 
   serve        run a broker; needs no configuration
-  log dump     show what is in the files of a partition
+  log dump     show what is in the files of a data directory
   --version    print the version
   --help       print this; kaas COMMAND --help tells more of one command
 
@@ -42,7 +42,7 @@ Exit codes: 0 stopped in good order, 1 could not start or go on, 2 wrong usage o
 )";
 
 inline constexpr std::string_view kLogDumpHelp =
-    R"(kaas log dump shows what is in the files of a partition, one item a line.
+    R"(kaas log dump shows what is in the files of a data directory, one item a line.
 
 Usage: kaas log dump [--records] [-o text|json] PATH...
 
@@ -50,8 +50,9 @@ Usage: kaas log dump [--records] [-o text|json] PATH...
       --records             unpack the batches and show their records too
   -o, --output text|json    json: an object a line, each naming its file
 
-It knows .log, .index, .timeindex, .txnindex, .snapshot and .jsonl (manifests and the control log), reads
-only, and may run beside a broker. What counts of a log's end stands in the manifest.
+It knows .log, .index, .timeindex, .txnindex, .snapshot, .jsonl (manifests and the control log), kaas.json
+and kaas.lock; any other file is reported as damage. It reads only and may run beside a broker. What counts
+of a log's end stands in the manifest; a torn last line of a .jsonl is what a crash leaves, and no damage.
 
 Examples:
   kaas log dump kaas-data/orders.*/0

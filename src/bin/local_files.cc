@@ -34,6 +34,13 @@ std::optional<std::string> read_file(const std::string& path, std::string& error
     return content;
 }
 
+std::optional<std::string> absence(const std::string& path) {
+    std::error_code wrong;
+    if (std::filesystem::exists(path, wrong)) return std::nullopt;
+    if (!wrong) wrong = std::make_error_code(std::errc::no_such_file_or_directory);
+    return fmt::format("{}: {}", path, wrong.message());
+}
+
 std::optional<TemporaryDirectory> TemporaryDirectory::make(std::string& error) {
     const char* parent =
         std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nothing sets variables

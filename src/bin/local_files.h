@@ -11,6 +11,9 @@ namespace kaas::bin {
 /// followed). Empty when it cannot be read; `error` then says why.
 [[nodiscard]] std::optional<std::string> read_file(const std::string& path, std::string& error);
 
+/// Says that there is nothing at `path`, and why; empty when there is something.
+[[nodiscard]] std::optional<std::string> absence(const std::string& path);
+
 /// A new directory below $TMPDIR (or /tmp), removed with all that is in it at the end of this
 /// object.
 class TemporaryDirectory {

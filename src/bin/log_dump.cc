@@ -1,6 +1,7 @@
 #include "bin/log_dump.h"
 
 #include "bin/cli.h"
+#include "bin/local_files.h"
 #include "storage/dump.h"
 #include "storage/error.h"
 #include "storage/posix_volume.h"
@@ -20,6 +21,9 @@ storage::Result<storage::DumpSummary> dump_one(const std::string& path,
                                                storage::DumpOptions options, std::FILE* out) {
     // Any path is relative to one of two roots, so that files are named as the user named them.
     const bool absolute = path.starts_with('/');
+    // The volume would name it without its slash.
+    if (const auto fault = absence(path))
+        return storage::fail(storage::ErrorCode::kNotFound, *fault);
     if (absolute) options.name_prefix = "/";
     auto volume = storage::PosixVolume::open(absolute ? "/" : ".");
     if (!volume) return std::unexpected(volume.error());

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
 #include "storage/producer_state.h"
@@ -27,6 +28,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,16 +58,23 @@ std::int64_t base_offset_of(std::string_view path) {
 }
 
 bool is_text(std::string_view bytes) {
-    boost::system::error_code error;
-    // The parser knows UTF-8: a quoted string is wrong in it only for bytes that are not text.
-    std::string quoted = "\"";
-    for (char c : bytes) {
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r')
-            return false;
-        quoted += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ? 'x' : c;
-    }
-    json::parse(quoted + '"', error);
-    return !error;
+    const auto is_control = [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r';
+    };
+    return base::is_utf8(bytes) && std::ranges::none_of(bytes, is_control);
+}
+
+/// What lies behind the last good line of an epoch log may be what a crash left of one write: the
+/// beginning of a line, and NULs. Empty when it is that; otherwise what is wrong.
+std::string_view fault_of_end(std::string_view end, bool is_all) {
+    if (end.empty()) return {};
+    constexpr std::string_view kBegin = R"({"log":)";  // of every picture
+    if (is_all && !end.starts_with(kBegin) && !kBegin.starts_with(end))
+        return "not the beginning of an epoch log";
+    const auto last = end.find_last_not_of('\0');
+    const auto newline = end.find('\n');
+    if (newline < last && last != std::string_view::npos) return "lines that are no JSON objects";
+    return {};
 }
 
 /// A key or value: text as it is, anything else in hexadecimal digits under a name that says so.
@@ -164,6 +173,8 @@ public:
 
 private:
     void tree(const std::string& path, const std::vector<std::string>& names) {
+        // Empty directories, of mode 0 once their owner is gone: nobody can list those.
+        if (path.ends_with("__cluster/election") || path.ends_with("__sessions")) return;
         for (const auto& name : names) {
             std::string below = path.empty() ? name : fmt::format("{}/{}", path, name);
             if (auto inner = volume_.list(below)) {
@@ -188,6 +199,8 @@ private:
         if (path.ends_with(".txnindex")) return show_transaction_index(path);
         if (path.ends_with(".snapshot")) return show_snapshot(path);
         if (path.ends_with(".jsonl")) return show_lines(path);
+        if (name_in(path) == "kaas.json") return show_identity(path);
+        if (name_in(path) == "kaas.lock") return show_lock(path);
         return fail(ErrorCode::kCorrupt, "not a file of a partition, by its name");
     }
 
@@ -264,14 +277,21 @@ private:
                 fmt::format("records of the batch at byte {}: {}", position, more.error().context));
     }
 
-    /// Calls `show_entry` with each entry of a file of fixed-size entries.
+    /// Calls `show_entry` with each entry of a file of fixed-size entries. It gives what is wrong
+    /// with the entry, or an empty text; the first fault of a file is told, others would follow
+    /// from it.
     template <class ShowEntry>
     Result<void> show_entries(const std::string& path, std::size_t entry_bytes,
                               ShowEntry show_entry) {
         KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
         auto bytes = base::as_bytes(text);
         std::size_t at = 0;
-        for (; at + entry_bytes <= bytes.size(); at += entry_bytes) show_entry(bytes.data() + at);
+        bool said = false;
+        for (; at + entry_bytes <= bytes.size(); at += entry_bytes) {
+            const std::string_view fault = show_entry(bytes.data() + at);
+            if (!fault.empty() && !std::exchange(said, true))
+                damage(fmt::format("at byte {}: {}", at, fault));
+        }
         if (at == bytes.size()) return {};
         return fail(ErrorCode::kCorrupt,
                     fmt::format("{} bytes behind the last entry", bytes.size() - at));
@@ -279,21 +299,44 @@ private:
 
     Result<void> show_index(const std::string& path) {
         std::int64_t base = base_offset_of(path);
+        auto log = volume_.open(path.substr(0, path.size() - 6) + ".log", OpenMode::kRead);
+        OffsetEntry last{-1, -1};
         return show_entries(path, OffsetEntry::kBytes, [&](const std::byte* from) {
             auto entry = OffsetEntry::decode(from);
             item({{"item", "index"},
                   {"offset", base + entry.relative_offset},
                   {"position", entry.position}});
+            const auto before = std::exchange(last, entry);
+            if (entry.relative_offset <= before.relative_offset ||
+                entry.position <= before.position)
+                return "an entry that does not lie behind the one before it";
+            if (log && !fits(**log, entry, base)) return "no batch with this last offset is there";
+            return "";
         });
+    }
+
+    /// Whether the log has the batch that `entry` tells of. Where the log is shorter, its end may
+    /// have been lost in a crash: an index is only a hint, and its readers stop at the log's end.
+    static bool fits(File& log, const OffsetEntry& entry, std::int64_t base) {
+        std::vector<std::byte> bytes(wire::BatchHeader::kBytes);
+        auto got = log.read_at(static_cast<std::uint64_t>(entry.position), bytes);
+        if (!got || *got < bytes.size()) return true;
+        auto header = wire::BatchHeader::parse(bytes);
+        return header && header->last_offset() == base + entry.relative_offset;
     }
 
     Result<void> show_time_index(const std::string& path) {
         std::int64_t base = base_offset_of(path);
+        TimeEntry last{std::numeric_limits<std::int64_t>::min(), 0};
         return show_entries(path, TimeEntry::kBytes, [&](const std::byte* from) {
             auto entry = TimeEntry::decode(from);
             item({{"item", "timeindex"},
                   {"timestamp", entry.timestamp_ms},
                   {"offset", base + entry.relative_offset}});
+            const auto before = std::exchange(last, entry);
+            const bool falls = entry.timestamp_ms < before.timestamp_ms ||
+                               entry.relative_offset < before.relative_offset;
+            return falls ? "an entry that lies before the one before it" : "";
         });
     }
 
@@ -306,6 +349,7 @@ private:
                   {"first_offset", base::load_be<std::int64_t>(from + 10)},
                   {"last_offset", base::load_be<std::int64_t>(from + 18)},
                   {"last_stable_offset", base::load_be<std::int64_t>(from + 26)}});
+            return "";
         });
     }
 
@@ -343,10 +387,32 @@ private:
                   {"position", file.offsets[i]},
                   {"line", std::move(file.lines[i])}});
         }
+        const std::string_view end = std::string_view(text).substr(file.end);
+        if (const auto fault = fault_of_end(end, file.lines.empty()); !fault.empty())
+            return fail(ErrorCode::kCorrupt, fmt::format("at byte {}: {}", file.end, fault));
         // Not a damage: a crash leaves such an end, and nothing in it ever counted.
-        if (file.end < text.size()) {
-            item({{"item", "torn end"}, {"position", file.end}, {"size", text.size() - file.end}});
-        }
+        if (!end.empty())
+            item({{"item", "torn end"}, {"position", file.end}, {"size", end.size()}});
+        return {};
+    }
+
+    /// What the volume says of itself: which cluster it belongs to, in which format.
+    Result<void> show_identity(const std::string& path) {
+        KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
+        boost::system::error_code error;
+        auto value = json::parse(text, error);
+        if (error || !value.is_object()) return fail(ErrorCode::kCorrupt, "not a JSON object");
+        json::object shown{{"item", "identity"}};
+        for (auto& field : value.get_object()) shown.insert(std::move(field));
+        item(shown);
+        return {};
+    }
+
+    /// The process that holds the volume, or held it last.
+    Result<void> show_lock(const std::string& path) {
+        KAAS_TRY_ASSIGN(text, read_whole(volume_, path, kSmallFileLimitBytes));
+        if (!is_text(text)) return fail(ErrorCode::kCorrupt, "not text");
+        item({{"item", "lock"}, {"pid", text}});
         return {};
     }
 

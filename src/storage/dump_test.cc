@@ -27,6 +27,9 @@
 namespace kaas::storage {
 namespace {
 
+using namespace std::string_view_literals;
+using testing::_;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -154,6 +157,49 @@ TEST_F(DumpTest, IndexesShowAbsoluteOffsets) {
               "last_stable_offset: 100\n");
 }
 
+TEST_F(DumpTest, EntriesThatFallAreDamageAndToldOnce) {
+    put("0.index", numbers({{4, 9}, {4, 4096}, {4, 8}, {4, 5000}, {4, -7}, {4, 6000}}));
+    put("0.timeindex", numbers({{8, 1700}, {4, 19}, {8, 1600}, {4, 20}, {8, 1500}, {4, 21}}));
+    EXPECT_THAT(dump_lines("0.index"),
+                ElementsAre(_, _, _, HasSubstr("DAMAGE  why: \"at byte 8: an entry"), _));
+    EXPECT_THAT(dump_lines("0.timeindex"),
+                ElementsAre(_, _, _, HasSubstr("DAMAGE  why: \"at byte 12: an entry"), _));
+    put("1.index", numbers({{4, -1}, {4, 0}}));
+    EXPECT_THAT(dump_lines("1.index"), Contains(HasSubstr("DAMAGE")));
+}
+
+TEST_F(DumpTest, IndexIsHeldAgainstItsLog) {
+    auto batch = two_records(wire::Compression::kNone);
+    const auto size = static_cast<std::int64_t>(batch.size());
+    std::vector<std::byte> bytes = batch;
+    bytes.insert(bytes.end(), batch.begin(), batch.end());
+    base::store_be<std::int64_t>(bytes.data() + size, 42);
+    put("00000000000000000040.log", bytes);
+    // The last one points behind the log's end, which a crash may have taken.
+    put("00000000000000000040.index",
+        numbers({{4, 1}, {4, 0}, {4, 3}, {4, size}, {4, 9}, {4, 999}}));
+    dump_lines("00000000000000000040.index");
+    EXPECT_EQ(summary_.damages, 0U);
+
+    ASSERT_TRUE(volume_.make_directory("a"));
+    put("a/00000000000000000040.log", bytes);
+    put("a/00000000000000000040.index", numbers({{4, 1}, {4, 0}, {4, 3}, {4, size - 1}}));
+    EXPECT_THAT(dump_lines("a/00000000000000000040.index"),
+                Contains(HasSubstr("at byte 8: no batch with this last offset is there")));
+}
+
+TEST_F(DumpTest, FilesOfAVolumeItselfAreNoDamage) {
+    put("kaas.json", base::as_bytes("{\"format\":1,\"cluster\":\"c\"}"));
+    put("kaas.lock", base::as_bytes("4711"));
+    EXPECT_THAT(dump_lines(""),
+                ElementsAre("file: kaas.json\n", "identity  format: 1  cluster: \"c\"\n",
+                            "file: kaas.lock\n", "lock  pid: \"4711\"\n"));
+    EXPECT_EQ(summary_.damages, 0U);
+    ASSERT_TRUE(volume_.make_directory("a"));
+    put("a/kaas.json", base::as_bytes("{\"format\":"));
+    EXPECT_THAT(dump_lines("a/kaas.json"), Contains(HasSubstr("DAMAGE")));
+}
+
 TEST_F(DumpTest, HalfAnEntryIsDamage) {
     put("0.index", numbers({{4, 9}, {4, 4096}, {2, 1}}));
     auto lines = dump_lines("0.index");
@@ -202,6 +248,30 @@ TEST_F(DumpTest, TornEndOfAManifestIsNoDamage) {
                 ElementsAre("file: manifest-1.jsonl\n", "line  position: 0  line: {\"log\":{}}\n",
                             "torn end  position: 11  size: 5\n"));
     EXPECT_EQ(summary_.damages, 0U);
+}
+
+TEST_F(DumpTest, AFileThatIsNoEpochLogIsDamage) {
+    const std::string nuls(100, '\0');
+    for (std::string_view text : {std::string_view(nuls), "\x81garbage\xff"sv,
+                                  R"({"a":{"a":{"a":)"sv, "no JSON\nat all\n"sv}) {
+        put("manifest-1.jsonl", base::as_bytes(text));
+        EXPECT_THAT(dump_lines("manifest-1.jsonl"), Contains(HasSubstr("DAMAGE")));
+        ASSERT_TRUE(volume_.unlink("manifest-1.jsonl"));
+    }
+}
+
+TEST_F(DumpTest, OnlyTheLastLineCanBeTorn) {
+    const std::string good = "{\"log\":{}}\n";
+    for (std::string_view end : {"{\"b\":"sv, "\0\0\0"sv, "{\"b\0\0"sv, "{\"b\":\n"sv}) {
+        put("m-1.jsonl", base::as_bytes(good + std::string(end)));
+        EXPECT_THAT(dump_lines("m-1.jsonl"), Contains(HasSubstr("torn end")));
+        EXPECT_EQ(summary_.damages, 0U);
+        ASSERT_TRUE(volume_.unlink("m-1.jsonl"));
+    }
+    put("m-1.jsonl", base::as_bytes(good + "x\ny\n"));
+    EXPECT_THAT(dump_lines("m-1.jsonl"), Contains(HasSubstr("at byte 11: lines that are no")));
+    put("m-2.jsonl", base::as_bytes("{\"lo"));  // the picture itself
+    EXPECT_THAT(dump_lines("m-2.jsonl"), Contains(HasSubstr("torn end")));
 }
 
 TEST_F(DumpTest, AbsentPathIsAnError) {
