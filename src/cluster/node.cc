@@ -229,6 +229,7 @@ Result<void> Node::Impl::open_sessions() {
 }
 
 Result<void> Node::Impl::take_office() {
+    office_sought_ = options_.clock->now();
     KAAS_TRY_ASSIGN(
         reign, begin_reign(*options_.volumes.front().volume, options_.id, options_.cluster_id));
     cluster_id_ = reign.image->cluster_id();

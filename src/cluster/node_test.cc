@@ -7,8 +7,10 @@
 #include "cluster/node.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
+#include "base/metrics.h"
 #include "base/thread_pool.h"
 #include "catalog/model.h"
 #include "cluster/admin.h"
@@ -97,6 +99,19 @@ protected:
     MemoryVolume volume_;
     base::ThreadPool pool_{"test-io", 2};
 };
+
+TEST_F(NodeTest, ATakeoverIsMeasuredFromTheStandForElection) {
+    base::ManualClock clock;  // stands at one hour: a duration that began at zero would show
+    base::metrics::Registry metrics;
+    auto with_metrics = options();
+    with_metrics.clock = &clock;
+    with_metrics.metrics = &metrics;
+    auto node = Node::start(std::move(with_metrics));
+    ASSERT_TRUE(node) << node.error().context;
+    auto& took = metrics.histogram("kaas_controller_failover_duration_seconds", "");
+    EXPECT_EQ(took.counts()[0], 1U);
+    EXPECT_EQ(took.sum_us(), 0U);
+}
 
 TEST_F(NodeTest, CreatedTopicIsServedWhenTheAnswerComes) {
     auto node = start();
