@@ -17,6 +17,7 @@
 #include <exception>
 #include <expected>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -140,12 +141,16 @@ private:
             http::request_parser<http::empty_body> parser;
             parser.header_limit(kHeaderMax);
             stream.expires_after(options_.patience);
-            auto [failed, read] = co_await http::async_read(stream, buffer, parser, as_values());
+            // The header says all that counts here. No request has a body to wait for; one that
+            // has is answered by its method, and its connection ends.
+            auto [failed, read] =
+                co_await http::async_read_header(stream, buffer, parser, as_values());
             if (failed == http::error::end_of_stream) break;
             bool malformed =
                 failed.category() == http::make_error_code(http::error::bad_method).category();
             if (failed && !malformed) co_return;  // too slow, or gone
             Answer answer = failed ? refusal() : this->answer(parser.get());
+            if (!parser.is_done()) answer.keep_alive(false);
             goes_on = answer.keep_alive();
             stream.expires_after(options_.patience);
             auto [unsent, written] = co_await http::async_write(stream, answer, as_values());
@@ -227,9 +232,13 @@ private:
 Result<std::unique_ptr<HealthServer>> HealthServer::start(HealthServerOptions options,
                                                           const base::metrics::Registry& registry,
                                                           HealthReport report) {
-    auto impl = std::make_unique<Impl>(std::move(options), registry, std::move(report));
-    KAAS_TRY(impl->start());
-    return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
+    try {
+        auto impl = std::make_unique<Impl>(std::move(options), registry, std::move(report));
+        KAAS_TRY(impl->start());
+        return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
+    } catch (const std::runtime_error& error) {  // of Asio or std::thread, both system errors
+        return fail(ErrorCode::kSystem, fmt::format("health port: {}", error.what()));
+    }
 }
 
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
