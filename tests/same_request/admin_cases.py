@@ -66,6 +66,11 @@ def create_topics_of_wrong_sizes(k: Subject):
         k.ask(f"factor {factor}", "CreateTopics", 7, create(wanted(k.name(f"r{factor}"), 1, factor)))
 
 
+@case
+def create_topics_with_more_replicas_than_brokers(k: Subject):
+    k.ask("two replicas", "CreateTopics", 7, create(wanted(k.name("r2"), 1, 2)))
+
+
 def assigned(name: str, *rows: tuple[int, list[int]], partitions=-1, factor=-1) -> dict:
     return wanted(name, partitions, factor, assignments=[
         {"partition_index": p, "broker_ids": ids} for p, ids in rows])
@@ -229,6 +234,14 @@ def describe_configs_of_a_broker(k: Subject):
 def describe_configs_of_a_broker_names_all_keys(k: Subject):
     answer = k.quiet("DescribeConfigs", 4, describe(4, "1"))
     k.note("rows", {"configs": [{f: row[f] for f in ROW} for row in answer["results"][0]["configs"]]})
+
+
+@case
+def describe_configs_of_broker_loggers(k: Subject):
+    k.ask("root", "DescribeConfigs", 4, describe(8, "1", ["root"]))
+    k.ask("all", "DescribeConfigs", 4, describe(8, "1"))
+    k.ask("stranger", "DescribeConfigs", 4, describe(8, "99"))
+    k.ask("not a number", "DescribeConfigs", 4, describe(8, "one"))
 
 
 @case

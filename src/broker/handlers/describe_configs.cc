@@ -6,12 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace kaas::broker {
@@ -24,6 +27,7 @@ using Result = wire::DescribeConfigsResponse::DescribeConfigsResult;
 // Apache ConfigResource.Type
 constexpr std::int8_t kTopic = 2;
 constexpr std::int8_t kBroker = 4;
+constexpr std::int8_t kBrokerLogger = 8;
 
 std::optional<wire::String> nullable(const std::optional<std::string>& text) {
     if (!text) return std::nullopt;
@@ -69,6 +73,23 @@ void describe_topic(const Call& call, const Asked& asked, const catalog::Describ
     add_rows(*rows, out);
 }
 
+/// Only the broker that is named can tell; false when that is not this one, and `out` says so.
+bool is_this_broker(const Services& services, std::string_view name, Result& out) {
+    std::int32_t id = -1;
+    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (error != std::errc{} || end != name.data() + name.size()) {
+        refuse(out, ErrorCode::kInvalidRequest,
+               fmt::format("A broker's id is a number, not '{}'.", name));
+    } else if (id != services.node.id().value()) {
+        refuse(out, ErrorCode::kInvalidRequest,
+               fmt::format("This is broker {}: ask broker {} for its own configs.",
+                           services.node.id(), id));
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /// The empty name stands for the default of all brokers.
 void describe_broker(const Call& call, const Asked& asked, const catalog::DescribeOptions& options,
                      Result& out) {
@@ -77,18 +98,28 @@ void describe_broker(const Call& call, const Asked& asked, const catalog::Descri
     if (name.empty()) {
         return add_rows(catalog::describe_broker_default(broker_layers(services), options), out);
     }
-    std::int32_t id = -1;
-    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-    if (error != std::errc{} || end != name.data() + name.size()) {
-        return refuse(out, ErrorCode::kInvalidRequest,
-                      fmt::format("A broker's id is a number, not '{}'.", name));
-    }
-    if (id != services.node.id().value()) {
-        return refuse(out, ErrorCode::kInvalidRequest,
-                      fmt::format("This is broker {}: ask broker {} for its own configs.",
-                                  services.node.id(), id));
-    }
+    if (!is_this_broker(services, name, out)) return;
     add_rows(catalog::describe_broker(services.config.values, broker_layers(services), options),
+             out);
+}
+
+/// One level counts for all parts of kaas, so there is one logger, by the name that Apache gives
+/// the one above all others.
+void describe_logger(const Call& call, const Asked& asked, const catalog::DescribeOptions& options,
+                     Result& out) {
+    constexpr std::string_view kRoot = "root";
+    if (!is_this_broker(call.services(), asked.resource_name, out)) return;
+    if (!options.names.empty() && std::ranges::find(options.names, kRoot) == options.names.end())
+        return;
+    std::string level = call.services().config.settings.kaas_log_level;
+    std::ranges::transform(level, level.begin(),
+                           [](char c) { return static_cast<char>(std::toupper(c)); });
+    add_rows({{.name = std::string(kRoot),
+               .value = std::move(level),
+               .source = catalog::ConfigSource::kDynamicBrokerLogger,
+               .read_only = true,
+               .synonyms = {},
+               .documentation = ""}},  // not null, as Apache
              out);
 }
 
@@ -111,6 +142,7 @@ wire::DescribeConfigsResponse describe_configs(const Call& call,
         switch (asked.resource_type) {
             case kTopic: describe_topic(call, asked, options, out); break;
             case kBroker: describe_broker(call, asked, options, out); break;
+            case kBrokerLogger: describe_logger(call, asked, options, out); break;
             default:
                 refuse(out, ErrorCode::kInvalidRequest,
                        fmt::format("Configs of resources of type {} are not kept.",
