@@ -30,9 +30,14 @@ void run_thread(const std::string& name, const std::function<void()>& body) noex
 }
 
 ThreadPool::ThreadPool(const std::string& name, std::size_t threads) {
-    for (std::size_t i = 0; i < threads; ++i) {
-        threads_.emplace_back(
-            [this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
+    try {
+        for (std::size_t i = 0; i < threads; ++i) {
+            threads_.emplace_back(
+                [this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
+        }
+    } catch (...) {
+        stop();  // a thread that nobody joins would end the process before anyone can say why
+        throw;
     }
 }
 

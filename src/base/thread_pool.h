@@ -17,6 +17,7 @@ namespace kaas::base {
 class ThreadPool final : public Executor {
 public:
     /// `name` is what `top -H` shows; at most 11 characters are kept, a number follows.
+    /// Throws std::system_error when the system gives no more threads.
     ThreadPool(const std::string& name, std::size_t threads);
     ~ThreadPool() override;
     ThreadPool(const ThreadPool&) = delete;

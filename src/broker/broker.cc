@@ -7,6 +7,7 @@
 #include "broker/handlers/registry.h"
 #include "broker/health.h"
 #include "broker/log_settings.h"
+#include "broker/refusals.h"
 #include "broker/services.h"
 #include "catalog/config/topic_config.h"
 #include "cluster/node.h"
@@ -18,12 +19,14 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -93,6 +96,7 @@ public:
     void stop() {
         if (stopped_) return;
         stopped_ = true;
+        draining_ = true;
         milliseconds patience = config_.settings.kaas_drain_timeout_ms;
         server_.stop(patience);
         if (node_) node_->stop();
@@ -190,7 +194,8 @@ private:
                                    .metrics = metrics_,
                                    .clock = base::Clock::system(),
                                    .fetch_sessions = *fetch_sessions_,
-                                   .producer_ids = *producer_ids_});
+                                   .producer_ids = *producer_ids_,
+                                   .refusals = Refusals(metrics_)});
         for (std::size_t i = 0; i < reactors_.size(); ++i) {
             services_->states.emplace(
                 &reactors_[i],
@@ -210,8 +215,8 @@ private:
         telemetry::HealthServerOptions options;
         options.host = config_.health->host;
         options.port = config_.health->port;
-        auto server = telemetry::HealthServer::start(options, metrics_,
-                                                     health_report(*node_, reactors_, config_));
+        auto server = telemetry::HealthServer::start(
+            options, metrics_, health_report(*node_, reactors_, config_, draining_));
         if (server) {
             health_ = std::move(*server);
             return {};
@@ -244,13 +249,23 @@ private:
     std::optional<ProducerIds> producer_ids_;
     std::optional<Services> services_;
     std::unique_ptr<telemetry::HealthServer> health_;
+    std::atomic<bool> draining_ = false;
     bool stopped_ = false;
 };
 
 StartResult<std::unique_ptr<Broker>> Broker::start(const BrokerConfig& config, Options options) {
-    auto impl = std::make_unique<Impl>(config, std::move(options));
-    KAAS_TRY(impl->start());
-    return std::unique_ptr<Broker>(new Broker(std::move(impl)));
+    try {
+        auto impl = std::make_unique<Impl>(config, std::move(options));
+        KAAS_TRY(impl->start());
+        return std::unique_ptr<Broker>(new Broker(std::move(impl)));
+    } catch (const std::system_error& error) {
+        return base::fail(
+            StartFault::kSystem,
+            fmt::format("too few threads or descriptors for num.network.threads={} and "
+                        "num.io.threads={}: {}",
+                        config.settings.num_network_threads, config.settings.num_io_threads,
+                        error.what()));
+    }
 }
 
 Broker::Broker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

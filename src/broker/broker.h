@@ -17,6 +17,7 @@ enum class StartFault {
     kListen,   ///< an address cannot be bound
     kCluster,  ///< the directory is in use, of another cluster, or of a later version
     kHealth,   ///< the health address was asked for and cannot be bound
+    kSystem,   ///< the system gives no more threads or descriptors
 };
 
 template <class T>
@@ -44,7 +45,8 @@ public:
     /// Bound port of the health server; 0 when there is none.
     [[nodiscard]] std::uint16_t health_port() const;
 
-    /// Ends in good order within `kaas.drain.timeout.ms`. May be called twice.
+    /// Ends in good order: open requests have `kaas.drain.timeout.ms`, then partitions are
+    /// released. Until it returns, `/readyz` says no. May be called twice.
     void stop();
 
 private:

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,11 @@ void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlic
     services_.latency_of(header_.request_api_key)
         .observe_us(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
     exchange_->respond({std::move(*output), std::move(slices)});
+}
+
+void Call::refuse(Refusal why, const std::string& text) {
+    services_.refusals.count(why);
+    close(text);
 }
 
 }  // namespace kaas::broker

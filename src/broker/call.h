@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "broker/refusals.h"
 #include "broker/services.h"
 #include "net/exchange.h"
 #include "net/reactor.h"
@@ -51,6 +52,8 @@ public:
     /// acks=0: nothing goes back.
     void answer_nothing() { exchange_->no_response(); }
     void close(const std::string& why) { exchange_->close(why); }
+    /// Closes, as the request cannot be served at all.
+    void refuse(Refusal why, const std::string& text);
 
 private:
     void send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices);

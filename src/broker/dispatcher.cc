@@ -3,8 +3,10 @@
 #include "broker/call.h"
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/registry.h"
+#include "broker/refusals.h"
 #include "net/reactor.h"
 #include "wire/api.h"
+#include "wire/error.h"
 #include "wire/message.h"
 #include "wire/reader.h"
 
@@ -20,6 +22,8 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     wire::Reader in(exchange->frame().bytes);
     auto header = wire::decode_request_header(in);
     if (!header) {
+        const bool unknown = header.error().code == wire::CodecError::kUnknownApi;
+        services_->refusals.count(unknown ? Refusal::kApiKey : Refusal::kHeader);
         exchange->close(header.error().context);
         return;
     }
@@ -27,6 +31,7 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     std::int16_t version = header->request_api_version;
     const Handler* handler = find_handler(key);
     if (handler == nullptr) {
+        services_->refusals.count(Refusal::kApiKey);
         exchange->close(fmt::format("api key {} is not served", key));
         return;
     }
@@ -37,7 +42,8 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     } else if (handler->key == wire::ApiKey::kApiVersions) {
         refuse_api_versions(*call);
     } else {
-        call->close(fmt::format("version {} of api key {} is not served", version, key));
+        call->refuse(Refusal::kVersion,
+                     fmt::format("version {} of api key {} is not served", version, key));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -15,18 +16,20 @@ bool is_ready(cluster::Node& node) {
     return node.partitions().opening() == 0 && node.partitions().offline() == 0;
 }
 
-const char* status_of(cluster::Node& node, bool wedged) {
+const char* status_of(cluster::Node& node, bool wedged, bool draining) {
     if (wedged) return "wedged";
+    if (draining) return "draining";
     if (node.storage_stalled()) return "stalled";
     return is_ready(node) ? "ok" : "degraded";
 }
 
-std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config) {
+std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config,
+                     bool draining) {
     auto image = node.partitions().image();
     auto& partitions = node.partitions();
     auto stale = ticks.stale();
     boost::json::object out;
-    out["status"] = status_of(node, !stale.empty());
+    out["status"] = status_of(node, !stale.empty(), draining);
     out["broker_id"] = node.id().value();
     out["cluster_id"] = node.cluster_id();
     boost::json::array listeners;
@@ -49,15 +52,20 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
 }  // namespace
 
 telemetry::HealthReport health_report(cluster::Node& node, net::ReactorPool& reactors,
-                                      const BrokerConfig& config) {
+                                      const BrokerConfig& config,
+                                      const std::atomic<bool>& draining) {
     auto ticks = std::make_shared<telemetry::TickWatch>();
     for (std::size_t i = 0; i < reactors.size(); ++i) {
         ticks->watch(fmt::format("reactor-{}", i), [&reactors, i] { return reactors[i].ticks(); });
     }
     telemetry::HealthReport report;
     report.live = [ticks] { return ticks->stale().empty(); };
-    report.ready = [ticks, &node] { return ticks->stale().empty() && is_ready(node); };
-    report.health = [ticks, &node, &config] { return describe(node, *ticks, config); };
+    report.ready = [ticks, &node, &draining] {
+        return !draining && ticks->stale().empty() && is_ready(node);
+    };
+    report.health = [ticks, &node, &config, &draining] {
+        return describe(node, *ticks, config, draining);
+    };
     return report;
 }
 

@@ -7,6 +7,7 @@
 #include "broker/fetch_sessions.h"
 #include "broker/parked_fetches.h"
 #include "broker/producer_ids.h"
+#include "broker/refusals.h"
 #include "broker/topic_metrics.h"
 #include "cluster/node.h"
 
@@ -35,6 +36,7 @@ struct Services {
     const base::Clock& clock;
     FetchSessions& fetch_sessions;
     ProducerIds& producer_ids;
+    Refusals refusals;
 
     /// Filled at start, by reactor; never changes while requests come.
     std::unordered_map<const base::Executor*, std::unique_ptr<ReactorState>> states{};

@@ -203,7 +203,9 @@ bool Acceptor::accept_one() {
     std::string from = address_text(address);
     if (!server_.limits_.admit(from)) {
         server_.metrics_.refused_per_ip.add();
-        base::log::info("net", "a connection from {} was refused: it has too many", from);
+        server_.log_.refused_connections.log(base::log::Level::kInfo, "net",
+                                             "a connection from {} was refused: it has too many",
+                                             from);
         return true;
     }
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);

@@ -72,7 +72,9 @@ public:
     }
     void close(const std::string& why) override {
         finish();
-        base::log::info("net", "closing the connection of {}: {}", connection_->peer_.address, why);
+        connection_->shard_.log().closed_by_handler.log(base::log::Level::kInfo, "net",
+                                                        "closing the connection of {}: {}",
+                                                        to_string(connection_->peer_), why);
         connection_->close_after(this, place_, CloseReason::kHandler);
     }
 
@@ -204,8 +206,10 @@ void Connection::serve() {
                 return shard_.wait_for_memory(shared_from_this(), waited_);
             case FrameReader::Next::kTooLarge:
             case FrameReader::Next::kNegative:
-                base::log::warn("net", "a request of {} has a length that is negative or above {}",
-                                peer_.address, shard_.options().request_max_bytes);
+                shard_.log().bad_lengths.log(
+                    base::log::Level::kWarn, "net",
+                    "a request of {} has a length that is negative or above {}", to_string(peer_),
+                    shard_.options().request_max_bytes);
                 return end_after_answers(CloseReason::kBadFrame);
         }
     }
@@ -297,8 +301,11 @@ void Connection::close_after(const ConnectionExchange* exchange, ResponseQueue::
 }
 
 void Connection::abandoned(const ConnectionExchange* exchange, ResponseQueue::Place place) {
-    if (!closed_)
-        base::log::error("net", "a request of {} was dropped without an answer", peer_.address);
+    if (!closed_) {
+        shard_.log().dropped_requests.log(base::log::Level::kError, "net",
+                                          "a request of {} was dropped without an answer",
+                                          to_string(peer_));
+    }
     close_after(exchange, place, CloseReason::kDropped);
 }
 
@@ -447,8 +454,9 @@ bool Connection::note_sent(const IoResult& result) {
 }
 
 void Connection::file_failed(const char* why) {
-    base::log::error("net", "an answer to {} cannot be finished, a file of it failed: {}",
-                     peer_.address, why);
+    shard_.log().failed_files.log(base::log::Level::kError, "net",
+                                  "an answer to {} cannot be finished, a file of it failed: {}",
+                                  to_string(peer_), why);
     close(CloseReason::kFile);
 }
 

@@ -27,6 +27,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,10 +47,13 @@ Reactor::Reactor(std::string name, base::Clock& clock)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       now_(clock.now()) {
-    KAAS_ASSERT(epoll_ && wake_);
+    const auto need = [&name](bool got) {
+        if (!got) throw std::system_error(errno, std::generic_category(), name);
+    };
+    need(epoll_ && wake_);
     // Edge-triggered: every write to the eventfd is an event, and nobody needs to read it.
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.ptr = nullptr}};
-    KAAS_ASSERT(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0);
+    need(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0);
     thread_ = std::thread(
         [this, label = std::move(name)] { base::run_thread(label, [this] { run(); }); });
 }

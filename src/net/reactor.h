@@ -40,6 +40,7 @@ public:
 /// rest on the reactor's own thread.
 class Reactor final : public base::Executor {
 public:
+    /// Throws std::system_error when the system gives no descriptor or thread.
     explicit Reactor(std::string name, base::Clock& clock = base::Clock::system());
     /// Stops, joins, and drops what is still posted. All that was posted from elsewhere must be
     /// dead or harmless by then.

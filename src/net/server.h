@@ -8,6 +8,7 @@
 #include "net/exchange.h"
 #include "net/frame_memory.h"
 #include "net/reactor.h"
+#include "net/server_log.h"
 #include "net/server_metrics.h"
 #include "net/stream.h"
 
@@ -86,6 +87,7 @@ private:
     base::Executor& io_pool_;
     base::metrics::Registry& registry_;
     ServerMetrics metrics_;
+    ServerLog log_;
     FrameMemory memory_;
     ConnectionLimits limits_;
     std::vector<std::unique_ptr<Shard>> shards_;

@@ -8,6 +8,7 @@
 #include "net/exchange.h"
 #include "net/reactor.h"
 #include "net/server.h"
+#include "net/server_log.h"
 #include "net/server_metrics.h"
 
 #include <chrono>
@@ -28,6 +29,7 @@ Shard::Shard(Server& server, Reactor& reactor, const std::string& name)
 const ServerOptions& Shard::options() const { return server_.options_; }
 RequestHandler& Shard::handler() { return server_.handler_; }
 base::Executor& Shard::io_pool() { return server_.io_pool_; }
+ServerLog& Shard::log() { return server_.log_; }
 
 void Shard::start_timer() {
     second_ = std::make_unique<ReactorTimer>(reactor_);
@@ -39,8 +41,8 @@ void Shard::adopt(base::UniqueFd socket, Peer peer, const Listener& listener) {
         std::make_shared<Connection>(*this, listener, std::move(socket), std::move(peer));
     connection->place_ = connections_.insert(connections_.end(), connection);
     if (auto begun = connection->begin(); !begun) {
-        base::log::warn("net", "a connection from {} was dropped: {}", connection->peer().address,
-                        begun.error().context);
+        base::log::warn("net", "a connection from {} was dropped: {}",
+                        to_string(connection->peer()), begun.error().context);
         connection->close(CloseReason::kBroken);
     } else if (draining_) {
         connection->close(CloseReason::kStopping);
@@ -68,7 +70,7 @@ void Shard::ended(Connections::iterator connection, CloseReason reason) {
     server_.metrics_.closed[static_cast<std::size_t>(reason)]->add();
     it.listener().metrics.open.add(-1);
     base::log::debug("net", "connection {} from {} ended: {}", it.peer().connection_id,
-                     it.peer().address, close_reason_name(reason));
+                     to_string(it.peer()), close_reason_name(reason));
     server_.handler_.disconnected(it.peer());
 }
 

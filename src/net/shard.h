@@ -6,6 +6,7 @@
 #include "net/exchange.h"
 #include "net/frame_memory.h"
 #include "net/reactor.h"
+#include "net/server_log.h"
 #include "net/server_metrics.h"
 
 #include <cstddef>
@@ -50,6 +51,7 @@ public:
     [[nodiscard]] const ServerOptions& options() const;
     [[nodiscard]] RequestHandler& handler();
     [[nodiscard]] base::Executor& io_pool();
+    [[nodiscard]] ServerLog& log();
     [[nodiscard]] SlabSource& slabs() { return slabs_; }
     [[nodiscard]] ReactorMetrics& metrics() { return metrics_; }
 

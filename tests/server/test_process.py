@@ -3,10 +3,13 @@
 import json
 import pathlib
 import re
+import resource
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -109,6 +112,17 @@ def test_an_unknown_key_is_refused_with_the_nearest_name():
     assert "log.retention.hours" in done.stderr
 
 
+@pytest.mark.parametrize("setting, limit, at_most", [
+    ("num.network.threads=100000", resource.RLIMIT_NOFILE, 64),
+    ("num.io.threads=100000", resource.RLIMIT_AS, 1 << 30),
+])
+def test_threads_that_the_system_does_not_give_are_a_refusal(setting, limit, at_most, tmp_path):
+    done = serve(setting, f"log.dirs={tmp_path}", "listeners=PLAINTEXT://127.0.0.1:0",
+                 preexec_fn=lambda: resource.setrlimit(limit, (at_most, at_most)))
+    assert done.returncode == 1, done.stderr
+    assert setting in done.stderr.splitlines()[-1]
+
+
 def test_an_unknown_variable_only_warns(kaas_factory, monkeypatch):
     monkeypatch.setenv("KAFKA_PORT_9092_TCP_ADDR", "10.0.0.1")
     assert "KAFKA_PORT_9092_TCP_ADDR" in kaas_factory().log()
@@ -151,6 +165,52 @@ def test_health_answers(kaas):
         assert name in metrics, name
 
 
+def requests_received(kaas):
+    counts = re.findall(r"^kaas_network_frames_total.* (\d+)$", get(kaas, "/metrics")[1], re.M)
+    return sum(map(int, counts))
+
+
+def test_a_draining_broker_is_not_ready_but_alive(kaas):
+    with Connection(kaas.bootstrap) as connection:
+        connection.call("CreateTopics", 7, {"timeout_ms": 30000, "topics": [
+            {"name": "slow", "num_partitions": 1, "replication_factor": 1}]})
+        # The drain waits for this answer, which comes only at the end of its wait.
+        connection.send("Fetch", 11, {
+            "replica_id": -1, "max_wait_ms": 5000, "min_bytes": 1 << 20, "max_bytes": 1 << 20,
+            "topics": [{"topic": "slow", "partitions": [
+                {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}]})
+        while requests_received(kaas) < 2:
+            pass
+        kaas.process.send_signal(signal.SIGTERM)
+        seen = set()
+        while kaas.process.poll() is None and 503 not in seen:
+            try:
+                seen.add(get(kaas, "/readyz")[0])
+            except (urllib.error.URLError, ConnectionError):
+                pass  # it has gone
+        assert 503 in seen
+        assert get(kaas, "/livez")[0] == 200
+        assert json.loads(get(kaas, "/healthz")[1])["status"] == "draining"
+
+
+def test_bad_requests_are_counted_by_cause_and_do_not_flood_the_log(kaas):
+    bad = {"api_key": [99, 0], "version": [3, 99], "body": [3, 1], "header": [3, 1]}
+    began = time.monotonic()
+    for _ in range(100):
+        for reason, (key, version) in bad.items():
+            with Connection(kaas.bootstrap) as connection:
+                head = struct.pack(">hhih", key, version, 1, -1 if reason != "header" else 30000)
+                connection.send_frame(head + struct.pack(">ih", 1, 30000))
+                assert connection.is_closed()
+    seconds = time.monotonic() - began
+    metrics = get(kaas, "/metrics")[1]
+    counted = dict(re.findall(r'^kaas_requests_refused_total.reason="(.*)". (\d+)$', metrics, re.M))
+    assert counted == dict.fromkeys(bad, "100")
+    lines = [line for line in kaas.log().splitlines() if "closing the connection of" in line]
+    assert len(lines) <= 5 * (seconds + 2)
+    assert re.search(r"connection of 127\.0\.0\.1:\d+: ", lines[0])
+
+
 def test_a_taken_default_health_port_is_only_a_warning(kaas_factory):
     first = kaas_factory({"kaas.health.listener": None})
     second = kaas_factory({"kaas.health.listener": None})
@@ -160,8 +220,9 @@ def test_a_taken_default_health_port_is_only_a_warning(kaas_factory):
 
 def test_json_logs_are_json(kaas_factory):
     kaas = kaas_factory({"kaas.log.format": "json"})
-    lines = [json.loads(line) for line in kaas.log().splitlines()]
-    assert any("ready" in line["fields"]["message"] for line in lines)
+    while '"message":"ready ' not in kaas.log():  # it serves a moment before it says so
+        assert kaas.process.poll() is None
+    assert all(json.loads(line)["fields"]["message"] for line in kaas.log().splitlines())
 
 
 def test_log_dump_reads_what_was_written(kaas):

@@ -14,6 +14,7 @@
 #include "broker/handlers/metadata.h"
 #include "broker/handlers/offset_for_leader_epoch.h"
 #include "broker/handlers/produce.h"
+#include "broker/refusals.h"
 #include "wire/message.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ void serve(CallPtr call, wire::Reader& in) {
     using Form = decltype(signature_of(Function));
     auto request = wire::decode<typename Form::RequestType>(in, call->version());
     if (!request) {
-        call->close(request.error().context);
+        call->refuse(Refusal::kBody, request.error().context);
         return;
     }
     if constexpr (Form::kAnswersAtOnce) {
