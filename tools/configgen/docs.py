@@ -32,9 +32,13 @@ change nothing: *no meaning here* where kaas works in another way, *not in this 
 is still to come. A start says once which of those were set. `kafka-configs --describe --all` shows what
 is in force, and where it comes from.
 
-Names that no table lists: `listener.name.<listener>.[<mechanism>.]<config>` sets a config for one listener;
-`super.users` and `allow.everyone.if.no.acl.found` belong to authorization;
-`kaas.volume.<name>.path`, `.labels` and `.default.eligible` describe a volume.
+What asks for protection that this version does not give stops the start: a listener of TLS or SASL, an
+`authorizer.class.name`, a `security.inter.broker.protocol` other than PLAINTEXT. Other settings of TLS, SASL
+and authorization protect nothing without those, and are among the ones without effect.
+
+Names that no table lists: `listener.name.<listener>.[<mechanism>.]<config>` sets a config for one listener,
+and `super.users` and `allow.everyone.if.no.acl.found` belong to authorization: both are accepted, and without
+effect in this version. `kaas.volume.<name>.path`, `.labels` and `.default.eligible` describe a volume.
 """
 
 HEADINGS = {
