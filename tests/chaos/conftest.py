@@ -1,0 +1,7 @@
+"""The mount as a fixture."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from chaosfs import chaos  # noqa: E402, F401

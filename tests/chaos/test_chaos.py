@@ -1,0 +1,172 @@
+"""The real broker on a file system that does harm (chaosfs.cc), under load.
+
+Every test ends with a power cut, which loses all that was not synced; then what was acknowledged and what a
+consumer has seen must be there. No test restarts a broker to heal it.
+"""
+
+import contextlib
+import json
+import threading
+import time
+import urllib.request
+
+import confluent_kafka
+import pytest
+from ledger import Writer, expect_complete
+
+pytestmark = pytest.mark.timeout(600)
+TOPIC = "ledger"
+LOGS = f"*/{TOPIC}.*.log"
+PARTITION = f"*/{TOPIC}.*"
+
+
+@pytest.fixture
+def broker(chaos, kaas_factory):
+    return kaas_factory({"log.dirs": str(chaos.mountpoint / "data"), "kaas.fsync.max.latency.ms": "1000"})
+
+
+def rounds(request, short, long):
+    return long if request.config.getoption("--long") else short
+
+
+def power_cut(chaos, broker):
+    chaos.tell("cut")
+    broker.kill()
+    chaos.tell("boot")
+    broker.start()
+
+
+def health(broker):
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.health_port}/healthz", timeout=10) as answer:
+        return json.load(answer)
+
+
+def until(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def epochs(chaos):
+    """The epochs that have written the partition."""
+    return {p.name for p in (chaos.home / "backing" / "data").glob(f"{TOPIC}.*/0/*") if p.is_dir()}
+
+
+class Reader(threading.Thread):
+    """Follows the partition and keeps what it saw."""
+
+    def __init__(self, bootstrap):
+        super().__init__()
+        self.seen = {}  # offset: number
+        self.stopping = threading.Event()
+        self.consumer = confluent_kafka.Consumer({
+            "bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False,
+            "auto.offset.reset": "error", "fetch.wait.max.ms": 50, "reconnect.backoff.max.ms": 200})
+        self.consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, 0)])
+
+    def run(self):
+        while not self.stopping.is_set():
+            for message in self.consumer.consume(100, timeout=0.1):
+                if message.error() is None:
+                    self.seen[message.offset()] = int(message.value())
+        self.consumer.close()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.join()
+
+
+@contextlib.contextmanager
+def load(broker, idempotent=True):
+    """A writer and a reader at work; both have stopped at the end."""
+    with Writer(broker.bootstrap, TOPIC, idempotent) as writer:
+        writer.await_acknowledgement()  # now there is a topic to read
+        with Reader(broker.bootstrap) as reader:
+            until(lambda: reader.seen, "the reader sees something")
+            yield writer, reader
+
+
+def expect_nothing_lost(chaos, broker, writer, reader, idempotent=True):
+    """After the writer has stopped."""
+    power_cut(chaos, broker)
+    at = expect_complete(broker.bootstrap, TOPIC, writer, idempotent)
+    changed = [o for o, number in reader.seen.items() if at.get(o) != number]
+    assert not changed, f"{len(changed)} records that were read have changed or are gone: {changed[:5]}"
+
+
+@pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
+def test_a_power_cut_loses_nothing_that_was_acknowledged_or_read(chaos, broker, request, idempotent):
+    with load(broker, idempotent) as (writer, reader):
+        for _ in range(rounds(request, 4, 60)):
+            writer.await_acknowledgement()
+            writer.await_acknowledgement()
+            power_cut(chaos, broker)
+        writer.await_acknowledgement()
+    expect_nothing_lost(chaos, broker, writer, reader, idempotent)
+
+
+@pytest.mark.parametrize("fault", [
+    f"fail fsync EIO 1 {LOGS}",
+    f"fail write EIO 1 {LOGS}",
+    f"fail write ENOSPC 1 {LOGS}",
+    f"fail fsyncdir EIO 1 {PARTITION}",
+    f"fail create EMFILE 1 {PARTITION}",
+], ids=["fsync", "write", "space", "fsyncdir", "open"])
+def test_a_failed_call_costs_an_epoch_and_no_record(chaos, broker, request, fault):
+    with load(broker) as (writer, reader):
+        for _ in range(rounds(request, 2, 40)):
+            before = epochs(chaos)
+            if "fsyncdir" in fault or "create" in fault:  # only a new epoch makes names
+                chaos.tell(f"fail fsync EIO 1 {LOGS}")
+            chaos.tell(fault)
+            until(lambda before=before: epochs(chaos) > before, "a new epoch")
+            writer.await_acknowledgement()
+            chaos.tell("clear")
+            writer.await_acknowledgement()
+    expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def test_short_writes_are_gone_on_with(chaos, broker):
+    with load(broker) as (writer, reader):
+        before = epochs(chaos)
+        chaos.tell(f"short 20 {LOGS}")
+        for _ in range(30):
+            writer.await_acknowledgement()
+        assert epochs(chaos) == before
+    expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def test_a_full_volume_heals_when_there_is_space(chaos, broker, request):
+    with load(broker) as (writer, reader):
+        for _ in range(rounds(request, 1, 20)):
+            writer.await_acknowledgement()
+            for operation in ("write", "create", "mkdir"):
+                chaos.tell(f"fail {operation} ENOSPC -1 {PARTITION}")
+            until(lambda: health(broker)["status"] != "ok", "the broker says that it is not well")
+            time.sleep(2)  # it is full for a while: what retries, does so more than once
+            known = len(writer.acknowledged)
+            assert health(broker)["status"] != "ok"
+            assert len(writer.acknowledged) == known, "acknowledged on a full volume"
+            chaos.tell("clear")
+            writer.await_acknowledgement()
+            until(lambda: health(broker)["status"] == "ok", "the broker is well again")
+    expect_nothing_lost(chaos, broker, writer, reader)
+
+
+@pytest.mark.parametrize("operation", ["fsync", "write"])
+def test_a_hang_is_told_and_heals(chaos, broker, request, operation):
+    with load(broker) as (writer, reader):
+        for _ in range(rounds(request, 1, 20)):
+            writer.await_acknowledgement()
+            chaos.tell(f"hang {operation} {LOGS}")
+            until(lambda: health(broker)["status"] == "stalled", "the stall shows")
+            assert broker.process.poll() is None
+            chaos.tell("clear")
+            writer.await_acknowledgement()
+            until(lambda: health(broker)["status"] == "ok", "the broker is well again")
+    expect_nothing_lost(chaos, broker, writer, reader)

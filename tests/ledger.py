@@ -1,0 +1,92 @@
+"""Numbered records under load, and the book of what was acknowledged, for tests that break things meanwhile."""
+
+import threading
+import time
+
+import confluent_kafka
+
+
+class Writer(threading.Thread):
+    """Sends numbered records to one partition and keeps a ledger of what was acknowledged."""
+
+    def __init__(self, bootstrap, topic, idempotent):
+        super().__init__()
+        self.topic = topic
+        self.acknowledged = {}  # number: offset
+        self.sent = 0
+        self.stopping = threading.Event()
+        self.fresh = threading.Event()
+        self.producer = confluent_kafka.Producer({
+            "bootstrap.servers": bootstrap, "enable.idempotence": idempotent, "acks": "all",
+            "linger.ms": 1, "message.timeout.ms": 120000, "reconnect.backoff.max.ms": 200,
+            "max.in.flight.requests.per.connection": 5 if idempotent else 1})
+
+    def delivered(self, number, error, message):
+        if error is None:
+            self.acknowledged[number] = message.offset()
+            self.fresh.set()
+
+    def run(self):
+        while not self.stopping.is_set():
+            number = self.sent
+            self.producer.produce(self.topic, partition=0, value=str(number),
+                                  on_delivery=lambda e, m, n=number: self.delivered(n, e, m))
+            self.sent += 1
+            self.producer.poll(0.002)
+        assert self.producer.flush(120) == 0
+
+    def await_acknowledgement(self, seconds=60):
+        self.fresh.clear()
+        assert self.fresh.wait(seconds), "nothing is acknowledged any more"
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.join()
+
+
+def watermarks(consumer, partition):
+    """A partition that is being recovered says so, and this client does not ask again by itself."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return consumer.get_watermark_offsets(partition, timeout=30)
+        except confluent_kafka.KafkaException as error:
+            recovering = error.args[0].code() == confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION
+            if not recovering or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def read_all(bootstrap, topic):
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused",
+                                         "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+    low, high = watermarks(consumer, confluent_kafka.TopicPartition(topic, 0))
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, low)])
+    found, deadline = [], time.monotonic() + 60
+    while (not found or found[-1][0] < high - 1) and time.monotonic() < deadline:
+        for message in consumer.consume(1000, timeout=1):
+            assert message.error() is None, message.error()
+            found.append((message.offset(), int(message.value())))
+    consumer.close()
+    return found
+
+
+def expect_complete(bootstrap, topic, writer, idempotent):
+    """The writer has stopped: what it was promised is there, and what it repeated is there once."""
+    found = read_all(bootstrap, topic)
+    assert [offset for offset, _ in found] == list(range(len(found))), "offsets have a gap"
+    at = dict(found)
+    lost = [n for n, offset in writer.acknowledged.items() if at.get(offset) != n]
+    assert not lost, f"{len(lost)} acknowledged records are not where they were acknowledged: {lost[:5]}"
+    values = [value for _, value in found]
+    if idempotent:
+        assert values == list(range(writer.sent)), "lost, doubled or out of order"
+    else:
+        assert set(values) == set(range(writer.sent))
+        firsts = list(dict.fromkeys(values))
+        assert firsts == sorted(firsts), "out of order"
+    return at
