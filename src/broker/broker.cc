@@ -173,6 +173,11 @@ private:
         options.log_config = [this](const catalog::ConfigMap& own) {
             return log_config(config_, own);
         };
+        options.upkeep = {
+            .first = config_.settings.log_initial_task_delay_ms,
+            .segments = config_.settings.log_retention_check_interval_ms,
+            .producers = config_.settings.producer_id_expiration_check_interval_ms,
+        };
         options.io_pool = &io_pool_;
         options.metrics = &metrics_;
         options.on_image = [this](const catalog::ImagePtr& next) { topic_metrics_.apply(next); };

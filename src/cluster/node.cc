@@ -276,7 +276,8 @@ void Node::Impl::open_logs() {
                                   .clock = options_.clock,
                                   .log_config = options_.log_config,
                                   .on_image = options_.on_image,
-                                  .reports = {}};
+                                  .reports = {},
+                                  .upkeep = options_.upkeep};
     for (auto& member : members_) {
         auto logs = options_.logs;
         logs.name = member.volume.name;

@@ -39,6 +39,7 @@ struct NodeOptions {
     ControllerConfig controller;
     /// What a topic's configs say to its logs, over the broker's defaults.
     std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
+    UpkeepPace upkeep;
     /// Blocking work; outlives the node.
     base::Executor* io_pool = nullptr;
     base::Clock* clock = &base::Clock::system();

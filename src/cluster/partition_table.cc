@@ -19,10 +19,12 @@
 #include "storage/partition_log.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,7 +98,11 @@ struct Outbox {
 /// Shared with the jobs that it has on the I/O pool.
 class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
 public:
-    explicit Impl(Options options) : options_(std::move(options)), views_(first_view()) {}
+    explicit Impl(Options options)
+        : options_(std::move(options)),
+          views_(first_view()),
+          next_retention_check_(options_.clock->now() + options_.upkeep.first),
+          next_producer_check_(options_.clock->now() + options_.upkeep.producers) {}
 
     bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
     void tick() KAAS_EXCLUDES(mutex_);
@@ -137,7 +143,10 @@ private:
     void flush() KAAS_EXCLUDES(mutex_);
     void run_jobs() KAAS_EXCLUDES(mutex_);
     void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
+    void keep_house() KAAS_EXCLUDES(mutex_);
+    void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
 
     const Options options_;
     Versioned<TableView> views_;
@@ -150,6 +159,9 @@ private:
     std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
     std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
+    base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
+    base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
+    bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
 };
 
 std::shared_ptr<const TableView> PartitionTable::Impl::first_view() {
@@ -419,7 +431,51 @@ void PartitionTable::Impl::tick() {
         stalled = stalled_logs();
     }
     for (const auto& log : stalled) log->fail_stalled();
+    keep_house();
     flush();
+}
+
+namespace {
+
+/// True when it is time; then sets the next one.
+[[nodiscard]] bool is_due(base::Clock::Steady& next, base::Clock::Steady now,
+                          std::chrono::milliseconds interval) {
+    if (now < next) return false;
+    next = now + interval;
+    return true;
+}
+
+}  // namespace
+
+void PartitionTable::Impl::keep_house() {
+    std::vector<storage::LogPtr> logs;
+    bool retention = false;
+    bool producers = false;
+    {
+        base::MutexLock lock(mutex_);
+        const auto now = options_.clock->now();
+        logs = open_logs();
+        retention = is_due(next_retention_check_, now, options_.upkeep.segments);
+        producers = is_due(next_producer_check_, now, options_.upkeep.producers);
+        std::vector<storage::LogPtr> due;
+        std::ranges::copy_if(logs, std::back_inserter(due),
+                             [&](const storage::LogPtr& log) { return log->reclaim_due() <= now; });
+        // One job at a time: removing files must not take the pool from those who read and write.
+        if (!due.empty() && !closing_ && !std::exchange(reclaiming_, true)) {
+            jobs_.emplace_back(
+                [self = shared_from_this(), due = std::move(due)] { self->remove_dropped(due); });
+        }
+    }
+    for (const auto& log : logs) {
+        if (retention) log->retain();
+        if (producers) log->expire_producers();
+    }
+}
+
+void PartitionTable::Impl::remove_dropped(const std::vector<storage::LogPtr>& logs) {
+    for (const auto& log : logs) log->reclaim();
+    base::MutexLock lock(mutex_);
+    reclaiming_ = false;
 }
 
 void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::Steady now) {
@@ -428,6 +484,16 @@ void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::S
     }
     if (auto news = partition.news()) outbox_.opened.push_back(*news);
     if (auto surrendered = partition.surrender(now)) outbox_.released.push_back(*surrendered);
+}
+
+std::vector<storage::LogPtr> PartitionTable::Impl::open_logs() const {
+    std::vector<storage::LogPtr> logs;
+    for (const auto& [id, local] : topics_) {
+        for (const auto& partition : local.partitions) {
+            if (partition && partition->log()) logs.push_back(partition->log());
+        }
+    }
+    return logs;
 }
 
 std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {

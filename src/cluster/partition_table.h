@@ -63,6 +63,13 @@ private:
     Versioned<TableView>::Reader views_;
 };
 
+/// When open logs are looked through, to let go of what is old; at most once a second.
+struct UpkeepPace {
+    std::chrono::milliseconds first{30'000};       ///< `log.initial.task.delay.ms`
+    std::chrono::milliseconds segments{300'000};   ///< `log.retention.check.interval.ms`
+    std::chrono::milliseconds producers{600'000};  ///< `producer.id.expiration.check.interval.ms`
+};
+
 /// The partitions that the assignment gives to this broker's present incarnations: opens and closes
 /// their logs as images come, on the I/O pool, and reclaims what deleted topics leave behind.
 /// Thread: as each call says.
@@ -93,6 +100,7 @@ public:
         Reports reports;
         /// Logs that open or close at once; the I/O pool has other work too.
         std::size_t width = 8;
+        UpkeepPace upkeep;
         /// How long a log that closes may wait for its running cycle.
         std::chrono::milliseconds release_patience{5'000};
     };
@@ -118,7 +126,8 @@ public:
     [[nodiscard]] std::size_t serving() const;
 
     /// Looks after open logs: reports which epochs have been written, gives up those whose log has
-    /// failed, tries again what could not be done, fails tickets that a hung volume keeps waiting.
+    /// failed, tries again what could not be done, fails tickets that a hung volume keeps waiting,
+    /// lets old segments and idle producers go when it is time to look for them.
     /// To be called about once a second, on any one thread; it does no I/O.
     void tick();
 

@@ -46,11 +46,14 @@ protected:
                 [](const catalog::ConfigMap& configs) {
                     storage::LogConfig config;
                     if (configs.contains("max.message.bytes")) config.max_message_bytes = 7;
+                    config.retention_ms = 60'000;
+                    config.file_delete_delay_ms = 5'000;
                     return config;
                 },
             .on_image =
                 [this](const catalog::ImagePtr& next) { announced_.push_back(next->version()); },
             .reports = {},
+            .upkeep = {.first = 10s, .segments = 20s, .producers = 30s},
             .release_patience = 0ms};
         options.reports.applied = [this](catalog::ImageVersion version) {
             applied_.push_back(version);
@@ -194,6 +197,46 @@ TEST_F(PartitionTableTest, MovedAwayLogIsReleased) {
     Answer refused;
     EXPECT_FALSE(log->append(
         to_append(make_batch({}), storage::Acks::kAll, broker_.executor, refused.receiver())));
+}
+
+TEST_F(PartitionTableTest, LogsAreLookedThroughForOldSegmentsAndTheFilesFollow) {
+    give(catalog::TopicCreated{topic_});
+    auto log = find().log;
+    append(*log);
+    clock_.advance(59s);
+    tick(0s);  // the first look
+    broker_.commit_all();
+    EXPECT_EQ(log->view().log_start, base::Offset{0}) << "too young";
+    tick(19s);
+    broker_.commit_all();
+    EXPECT_EQ(log->view().log_start, base::Offset{0}) << "between two looks";
+    tick(1s);
+    broker_.commit_all();
+    EXPECT_EQ(log->view().log_start, base::Offset{1});
+    const auto file =
+        storage::PartitionPaths{catalog::topic_directory(topic_.name, topic_.id) + "/0"}.file(
+            {.epoch = base::LeaderEpoch{0}, .base = base::Offset{0}}, ".log");
+    tick(4s);
+    EXPECT_TRUE(volume_.open(file, storage::OpenMode::kRead));
+    tick(1s);
+    EXPECT_FALSE(volume_.open(file, storage::OpenMode::kRead));
+}
+
+TEST_F(PartitionTableTest, IdleProducersAreForgottenWhenItIsTimeToLook) {
+    give(catalog::TopicCreated{topic_});
+    auto log = find().log;
+    Answer answer;
+    ASSERT_TRUE(
+        log->append(to_append(make_batch({.producer_id = 7, .producer_epoch = 0, .sequence = 0}),
+                              storage::Acks::kAll, broker_.executor, answer.receiver())));
+    broker_.commit_all();
+    clock_.advance(24h - 30s);
+    tick(0s);
+    EXPECT_EQ(log->producers().size(), 1U);
+    tick(29s);
+    EXPECT_EQ(log->producers().size(), 1U);
+    tick(1s);
+    EXPECT_TRUE(log->producers().empty());
 }
 
 TEST_F(PartitionTableTest, EpochThatWasGivenUpIsNeverTakenAgain) {

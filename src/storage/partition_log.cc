@@ -146,6 +146,11 @@ std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
     return roll;
 }
 
+std::vector<ProducerImage> PartitionLog::producers() const {
+    base::MutexLock lock(mutex_);
+    return producers_.images();
+}
+
 void PartitionLog::add_ticket(Append& request, const Appended& appended) {
     if (request.acks == Acks::kNone) return;
     KAAS_ASSERT(request.home != nullptr);

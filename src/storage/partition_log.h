@@ -188,6 +188,11 @@ public:
     /// Why the log takes nothing any more. Thread: any.
     [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(view_mutex_);
 
+    /// The producers that this log knows, those in flight too. Thread: any.
+    [[nodiscard]] std::vector<ProducerImage> producers() const KAAS_EXCLUDES(mutex_);
+    /// Forgets those that were silent for `producer.id.expiration.ms`. Thread: any.
+    void expire_producers() KAAS_EXCLUDES(mutex_, view_mutex_);
+
     void set_config(const LogConfig& config) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
 

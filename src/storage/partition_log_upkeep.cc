@@ -164,6 +164,12 @@ Result<void> PartitionLog::move_start(base::Offset wanted) {
     return {};
 }
 
+void PartitionLog::expire_producers() {
+    const auto silence_ms = config()->producer_id_expiration_ms;
+    base::MutexLock lock(mutex_);
+    producers_.expire(options_.log_dir->clock().wall_ms(), silence_ms);
+}
+
 // ---- files that may go ------------------------------------------------------------------------
 
 base::Clock::Steady PartitionLog::after_delete_delay() const {

@@ -3,9 +3,11 @@
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/create_partitions.h"
 #include "broker/handlers/create_topics.h"
+#include "broker/handlers/delete_records.h"
 #include "broker/handlers/delete_topics.h"
 #include "broker/handlers/describe_cluster.h"
 #include "broker/handlers/describe_configs.h"
+#include "broker/handlers/describe_producers.h"
 #include "broker/handlers/describe_topic_partitions.h"
 #include "broker/handlers/fetch.h"
 #include "broker/handlers/find_coordinator.h"
@@ -60,13 +62,22 @@ constexpr Handler handler() {
 }
 
 constexpr Handler kHandlers[] = {
-    handler<&produce>(),          handler<&fetch>(),
-    handler<&list_offsets>(),     handler<&metadata>(),
-    handler<&find_coordinator>(), handler<&api_versions>(),
-    handler<&create_topics>(),    handler<&delete_topics>(),
-    handler<&init_producer_id>(), handler<&offset_for_leader_epoch>(),
-    handler<&describe_configs>(), handler<&create_partitions>(),
-    handler<&describe_cluster>(), handler<&describe_topic_partitions>(),
+    handler<&produce>(),
+    handler<&fetch>(),
+    handler<&list_offsets>(),
+    handler<&metadata>(),
+    handler<&find_coordinator>(),
+    handler<&api_versions>(),
+    handler<&create_topics>(),
+    handler<&delete_topics>(),
+    handler<&delete_records>(),
+    handler<&init_producer_id>(),
+    handler<&offset_for_leader_epoch>(),
+    handler<&describe_configs>(),
+    handler<&create_partitions>(),
+    handler<&describe_cluster>(),
+    handler<&describe_producers>(),
+    handler<&describe_topic_partitions>(),
 };
 static_assert(std::ranges::is_sorted(kHandlers, {}, &Handler::key));
 

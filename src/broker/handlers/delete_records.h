@@ -1,0 +1,11 @@
+#pragma once
+
+#include "broker/call.h"
+#include "wire/messages/delete_records.h"
+
+namespace kaas::broker {
+
+/// Api 21: moves the start of logs. Answers once every log has recorded its new start.
+void delete_records(CallPtr call, wire::DeleteRecordsRequest request);
+
+}  // namespace kaas::broker
