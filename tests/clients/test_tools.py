@@ -1,5 +1,6 @@
 """Apache's own console tools against kaas, each with the words that show that it did its work."""
 
+import json
 import re
 import subprocess
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.timeout(120)
 def tool(kaas_or_other):
     def run(name, *arguments, input=None, fails=False):
         done = subprocess.run(
-            apache.tool_command(name, *arguments, "--bootstrap-server", kaas_or_other.bootstrap),
+            apache.tool_command(name, "--bootstrap-server", kaas_or_other.bootstrap, *arguments),
             input=input, capture_output=True, text=True, timeout=90)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -89,3 +90,32 @@ def test_offsets_by_time(tool):
     assert "times:0:0" in tool("kafka-get-offsets", "--topic", "times", "--time", "1")
     newest = tool("kafka-get-offsets", "--topic", "times", "--time", "max-timestamp")
     assert re.search(r"times:0:[01]\b", newest)
+
+
+def test_records_are_deleted(tool, tmp_path):
+    for topic in ("trim", "empty"):
+        tool("kafka-topics", "--create", "--topic", topic)
+        tool("kafka-producer-perf-test", "--topic", topic, "--num-records", "50", "--record-size", "10",
+             "--throughput", "-1", "--producer-props", "acks=all")
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [
+        {"topic": "trim", "partition": 0, "offset": 7}, {"topic": "empty", "partition": 0, "offset": -1}]}))
+    deleted = tool("kafka-delete-records", "--offset-json-file", str(plan))
+    assert "partition: trim-0\tlow_watermark: 7" in deleted
+    assert "partition: empty-0\tlow_watermark: 50" in deleted
+    earliest = tool("kafka-get-offsets", "--time", "earliest")
+    assert "trim:0:7" in earliest and "empty:0:50" in earliest
+    read = tool("kafka-console-consumer", "--topic", "trim", "--partition", "0", "--offset", "earliest",
+                "--max-messages", "1", "--property", "print.offset=true")
+    assert "Offset:7" in read
+
+
+def test_producers_are_described(tool):
+    tool("kafka-topics", "--create", "--topic", "known")
+    tool("kafka-producer-perf-test", "--topic", "known", "--num-records", "10", "--record-size", "10",
+         "--throughput", "-1", "--producer-props", "acks=all", "enable.idempotence=true")
+    shown = tool("kafka-transactions", "describe-producers", "--topic", "known", "--partition", "0")
+    header, row = [line.split() for line in shown.splitlines() if line.startswith("ProducerId") or
+                   re.match(r"\d+\s", line)]
+    producer = dict(zip(header, row))
+    assert producer["ProducerEpoch"] == "0" and int(producer["LastSequence"]) == 9

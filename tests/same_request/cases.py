@@ -6,3 +6,4 @@ import fetch_cases  # noqa: F401
 import metadata_cases  # noqa: F401
 import offset_cases  # noqa: F401
 import produce_cases  # noqa: F401
+import retention_cases  # noqa: F401

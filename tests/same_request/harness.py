@@ -178,6 +178,8 @@ class Normaliser:
                         for v in value}
             if name == "partition_responses":  # in the order of a hash table
                 value = sorted(value, key=lambda v: v["index"])
+            if name == "partitions" and any("low_watermark" in v for v in value):  # likewise
+                value = sorted(value, key=lambda v: v["partition_index"])
             return [self.value(name, v) for v in value]
         if isinstance(value, uuid.UUID):
             return "uuid#0" if value.int == 0 else self.number("uuid", value)

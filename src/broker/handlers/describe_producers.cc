@@ -1,6 +1,7 @@
 #include "broker/handlers/describe_producers.h"
 
 #include "broker/handlers/partition_access.h"
+#include "catalog/topic_name.h"
 #include "storage/partition_log.h"
 #include "storage/producer_state.h"
 
@@ -25,12 +26,20 @@ Producer to_wire(const storage::ProducerImage& producer) {
     return out;
 }
 
+/// Only what is wrong with a topic is put in words.
+void blame_topic(std::string_view topic, Answer& out) {
+    const auto fault = catalog::topic_name_fault(topic);
+    if (!fault.empty()) out.error_code = wire::ErrorCode::kInvalidTopicException;
+    out.error_message = fault.empty() ? "There is no topic of this name." : fault;
+}
+
 Answer producers_of(const Call& call, std::string_view topic, std::int32_t partition) {
     Answer out;
     out.partition_index = partition;
     auto log = led_log(call, TopicRef::named(topic), partition);
     if (!log) {
         out.error_code = log.error();
+        if (find_topic(call, TopicRef::named(topic)) == nullptr) blame_topic(topic, out);
         return out;
     }
     for (const auto& producer : (*log)->producers())
