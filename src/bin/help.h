@@ -28,6 +28,7 @@ Usage: kaas serve [--config FILE] [--override KEY=VALUE]... [--ephemeral]
   -c, --config FILE         settings, in the form of Kafka's server.properties
       --override KEY=VALUE  one setting, over the file and the environment; may be repeated
       --ephemeral           data in a new directory below $TMPDIR, never synced, deleted at exit
+                            (after kill -9, by the next --ephemeral start)
 
 Without any setting it listens on 127.0.0.1:9092, keeps its data in ./kaas-data and serves health and
 metrics on 127.0.0.1:8080. Settings have Kafka's names; the environment gives them too, after the file:

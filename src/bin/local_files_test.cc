@@ -34,6 +34,32 @@ TEST(TemporaryDirectory, IsNewAndGoesWithAllThatIsInIt) {
     EXPECT_FALSE(fs::exists(path));
 }
 
+TEST(TemporaryDirectory, OfAKilledProcessGoesAtTheNextStart) {
+    std::string error;
+    auto living = TemporaryDirectory::make(error);
+    ASSERT_TRUE(living) << error;
+    const fs::path parent = fs::path(living->path()).parent_path().parent_path();
+    // As kill -9 leaves it: the file of the lock is there, and nobody holds it.
+    const fs::path dead = parent / "kaas-a-dead-one";
+    fs::create_directories(dead / "topic");
+    std::ofstream(dead / "kaas.ephemeral") << "4711";
+    // Just made by somebody who has not come to its lock; and a stranger of such a name.
+    const fs::path young = parent / "kaas-a-young-one";
+    fs::create_directories(young);
+    std::ofstream(young / "kaas.ephemeral");
+    const fs::path stranger = parent / "kaas-a-strange-one";
+    fs::create_directories(stranger);
+
+    const auto removed = TemporaryDirectory::remove_dead();
+    EXPECT_THAT(removed, ::testing::Contains(dead.string()));
+    EXPECT_FALSE(fs::exists(dead));
+    EXPECT_TRUE(fs::exists(living->path()));
+    EXPECT_TRUE(fs::exists(young));
+    EXPECT_TRUE(fs::exists(stranger));
+    fs::remove_all(young);
+    fs::remove_all(stranger);
+}
+
 TEST(ReadFile, GivesTheContentThroughALink) {
     std::string error;
     auto home = TemporaryDirectory::make(error);

@@ -121,6 +121,9 @@ int serve(const ServeCommand& command) {
     for (const auto& warning : loaded->warnings) log::warn(kTarget, "{}", warning);
     for (const auto& note : loaded->notes) log::info(kTarget, "{}", note);
     if (temporary) {
+        for (const auto& path : TemporaryDirectory::remove_dead()) {
+            log::info(kTarget, "{} of a killed --ephemeral process is deleted", path);
+        }
         log::warn(kTarget, "ephemeral: the data in {} is never synced, and is deleted at exit",
                   temporary->path());
     }

@@ -125,8 +125,28 @@ private:
         for (const auto& dir : config_.log_dirs) {
             auto volume = storage::PosixVolume::open(dir.path, options);
             if (!volume) return base::fail(StartFault::kVolume, volume.error().context);
-            volumes_.push_back({dir.name, std::move(*volume)});
+            for (const auto& other : volumes_) {
+                if (!other.volume->same_directory(**volume)) continue;
+                return base::fail(StartFault::kVolume,
+                                  fmt::format("log.dirs: {} and {} are one directory; name it once",
+                                              other.dir.path, dir.path));
+            }
+            volumes_.push_back({dir, std::move(*volume)});
         }
+        return open_cluster_volume(options);
+    }
+
+    /// `kaas.cluster.dir` may be one of the directories for partitions, or one of its own.
+    StartResult<void> open_cluster_volume(const storage::PosixVolumeOptions& options) {
+        if (!config_.settings.kaas_cluster_dir) return {};
+        auto volume = storage::PosixVolume::open(*config_.settings.kaas_cluster_dir, options);
+        if (!volume) return base::fail(StartFault::kVolume, volume.error().context);
+        for (const auto& other : volumes_) {
+            if (other.volume->same_directory(**volume)) cluster_volume_ = other.volume.get();
+        }
+        if (cluster_volume_ != nullptr) return {};
+        own_cluster_volume_ = std::move(*volume);
+        cluster_volume_ = own_cluster_volume_.get();
         return {};
     }
 
@@ -160,7 +180,14 @@ private:
     StartResult<void> start_node() {
         cluster::NodeOptions options;
         options.id = config_.node_id;
-        for (auto& [name, volume] : volumes_) options.volumes.push_back({name, volume.get()});
+        for (const auto& [dir, volume] : volumes_) {
+            options.volumes.push_back({.name = dir.name,
+                                       .volume = volume.get(),
+                                       .name_chosen = dir.name_chosen,
+                                       .labels = dir.labels,
+                                       .default_eligible = dir.default_eligible});
+        }
+        options.cluster_volume = cluster_volume_;
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
         options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
@@ -234,7 +261,7 @@ private:
     }
 
     struct OpenVolume {
-        std::string name;
+        LogDir dir;
         std::unique_ptr<storage::PosixVolume> volume;
     };
 
@@ -243,6 +270,8 @@ private:
     base::metrics::Registry metrics_;
     TopicMetrics topic_metrics_{metrics_};
     std::vector<OpenVolume> volumes_;
+    std::unique_ptr<storage::PosixVolume> own_cluster_volume_;  ///< when it holds no partitions
+    storage::Volume* cluster_volume_ = nullptr;                 ///< when it was named
     net::ReactorPool reactors_;
     base::ThreadPool io_pool_;
     Dispatcher dispatcher_;

@@ -42,6 +42,14 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
     out["partitions_assigned"] = partitions.serving() + partitions.opening() + partitions.offline();
     out["partitions_recovering"] = partitions.opening();
     out["partitions_offline"] = partitions.offline();
+    boost::json::array missing;
+    for (const auto& volume : node.missing_volumes()) {
+        missing.push_back({{"volume", volume.name},
+                           {"path", volume.path},
+                           {"partitions", volume.partitions},
+                           {"why", volume.why}});
+    }
+    out["missing_volumes"] = std::move(missing);
     out["storage_stalled"] = node.storage_stalled();
     boost::json::array wedged;
     for (const auto& thread : stale) wedged.emplace_back(thread);

@@ -92,11 +92,21 @@ struct Endpoint {
     friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+/// What a broker says of a volume.
+struct BrokerVolume {
+    std::string path;  ///< of its root, as it stands there
+    std::map<std::string, std::string> labels{};
+    bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
+    friend bool operator==(const BrokerVolume&, const BrokerVolume&) = default;
+};
+
 struct Broker {
     base::BrokerId id = kNoBroker;
     /// Its incarnation on each volume that it uses. Empty: gone, known only because partitions name
     /// it.
     std::map<std::string, base::Incarnation, std::less<>> sessions{};
+    /// Every volume that it has data on, by name: one without a session is missing.
+    std::map<std::string, BrokerVolume, std::less<>> volumes{};
     std::vector<Endpoint> endpoints{};
     std::optional<std::string> rack{};
     /// Serves what it has, gets nothing new, and is about to leave.

@@ -57,6 +57,28 @@ Result<Endpoint> parse_endpoint(const json::value& value) {
     return endpoint;
 }
 
+json::object to_json(const BrokerVolume& volume) {
+    json::object object{{"path", volume.path}};
+    if (!volume.labels.empty()) {
+        json::object labels;
+        for (const auto& [label, value] : volume.labels) labels.emplace(label, value);
+        object.emplace("labels", std::move(labels));
+    }
+    if (!volume.default_eligible) object.emplace("on_demand", true);
+    return object;
+}
+
+Result<BrokerVolume> parse_broker_volume(const json::value& value) {
+    JsonFields fields(value, "volume");
+    BrokerVolume volume{.path = fields.text("path")};
+    for (const auto& [label, text] : fields.object("labels")) {
+        volume.labels.emplace(label, fields.as_text(text, "labels"));
+    }
+    volume.default_eligible = !fields.flag("on_demand");
+    KAAS_TRY(fields.fault());
+    return volume;
+}
+
 }  // namespace
 
 json::object to_json(const Partition& partition) {
@@ -143,6 +165,11 @@ json::object to_json(const Broker& broker) {
     json::object object{{"id", broker.id.value()},
                         {"sessions", std::move(sessions)},
                         {"endpoints", std::move(endpoints)}};
+    if (!broker.volumes.empty()) {
+        json::object volumes;
+        for (const auto& [name, volume] : broker.volumes) volumes.emplace(name, to_json(volume));
+        object.emplace("volumes", std::move(volumes));
+    }
     if (broker.rack) object.emplace("rack", *broker.rack);
     if (broker.draining) object.emplace("draining", true);
     put_unknown(object, broker.unknown);
@@ -159,6 +186,10 @@ Result<Broker> parse_broker(const json::value& value) {
     for (const auto& entry : fields.array("endpoints")) {
         KAAS_TRY_ASSIGN(endpoint, parse_endpoint(entry));
         broker.endpoints.push_back(std::move(endpoint));
+    }
+    for (const auto& [name, entry] : fields.object("volumes")) {
+        KAAS_TRY_ASSIGN(volume, parse_broker_volume(entry));
+        broker.volumes.emplace(name, std::move(volume));
     }
     broker.rack = fields.optional_text("rack");
     broker.draining = fields.flag("draining");

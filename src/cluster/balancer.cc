@@ -63,7 +63,15 @@ std::optional<Placement> lead_again(const catalog::Image& image,
             return Placement{partition.replicas, {leader->id, session->second}, partition.volume()};
         }
     }
-    return lead(image, partition.replicas, 0);
+    // Elsewhere only where the data is: on another volume it would open empty.
+    for (auto id : partition.replicas) {
+        const auto* broker = image.broker(id);
+        if (broker == nullptr) continue;
+        auto session = broker->sessions.find(partition.volume());
+        if (session == broker->sessions.end()) continue;
+        return Placement{partition.replicas, {id, session->second}, partition.volume()};
+    }
+    return std::nullopt;
 }
 
 catalog::Partition new_partition(const Placement& placement) {

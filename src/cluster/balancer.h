@@ -33,7 +33,7 @@ struct Placement {
 
 /// A new epoch for a partition whose leader has given up its last one: the same broker on the same
 /// volume while it lives and stays, so that nothing moves for a failed disk operation; else the
-/// next replica.
+/// next replica that has the volume. Empty when none has: the partition waits for it.
 [[nodiscard]] std::optional<Placement> lead_again(const catalog::Image& image,
                                                   const catalog::Partition& partition);
 

@@ -31,15 +31,20 @@ bool HostedPartition::aim(std::optional<Tenure> tenure) {
     return true;
 }
 
+void HostedPartition::strand(bool stranded) {
+    if (std::exchange(stranded_, stranded) == stranded) return;
+    if (!busy_ && !log_ && !wanted_) show(idle_state());
+}
+
 HostedPartition::Step HostedPartition::begin() {
     if (busy_) return Step::kNone;
     if (log_ && !still_wanted()) {
         busy_ = true;
-        show(wanted_ ? Hosting::kOpening : Hosting::kNotHere);
+        show(wanted_ ? Hosting::kOpening : idle_state());
         return Step::kClose;
     }
     if (log_ || !wanted_) {
-        if (!log_) show(Hosting::kNotHere);
+        if (!log_) show(idle_state());
         return Step::kNone;
     }
     if (still_wanted()) return Step::kNone;  // failed, and nothing new was given

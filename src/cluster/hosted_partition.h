@@ -45,6 +45,9 @@ public:
     /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never
     /// taken again, whoever offers it (DESIGN 9).
     bool aim(std::optional<Tenure> tenure);
+    /// Whether its volume is one that this broker lacks: without a tenure it is offline then, not
+    /// just elsewhere.
+    void strand(bool stranded);
     /// The next step, which the caller runs and ends by `opened` or `closed`. kNone while one runs.
     [[nodiscard]] Step begin();
 
@@ -78,6 +81,9 @@ public:
 private:
     void let_go();
     void show(Hosting state);
+    [[nodiscard]] Hosting idle_state() const {
+        return stranded_ ? Hosting::kOffline : Hosting::kNotHere;
+    }
     void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
 
     const base::TopicPartition id_;
@@ -91,6 +97,7 @@ private:
     base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
     Hosting state_ = Hosting::kNotHere;
     bool busy_ = false;
+    bool stranded_ = false;
     std::optional<catalog::OpenedEpoch> told_;
     std::chrono::milliseconds pause_;
     std::optional<base::Clock::Steady> retry_at_;

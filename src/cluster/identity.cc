@@ -1,6 +1,7 @@
 #include "cluster/identity.h"
 
 #include "base/bytes.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "cluster/error.h"
 #include "storage/error.h"
@@ -9,6 +10,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,20 @@ namespace json = boost::json;
 
 constexpr const char* kFile = "kaas.json";
 constexpr std::size_t kMaxBytes = 64 * 1024;
+
+json::object to_json(const Identity& identity) {
+    json::object object{{"format", identity.format}, {"cluster", identity.cluster_id}};
+    if (!identity.volume.empty()) object.emplace("volume", identity.volume);
+    if (!identity.cluster_volume.empty()) object.emplace("cluster_volume", identity.cluster_volume);
+    if (identity.broker) object.emplace("broker", identity.broker->value());
+    return object;
+}
+
+/// Empty when it is not there, or no text.
+std::string text_of(const json::value* value) {
+    if (value == nullptr || !value->is_string()) return {};
+    return std::string(std::string_view(value->get_string()));
+}
 
 }  // namespace
 
@@ -50,25 +66,33 @@ Result<std::optional<Identity>> read_identity(storage::Volume& volume) {
                         ", written by a later version of kaas; this one knows up to format " +
                         std::to_string(kVolumeFormat));
     }
-    return Identity{std::string(std::string_view(cluster->get_string())),
-                    static_cast<std::int32_t>(format->get_int64())};
+    Identity identity{.cluster_id = text_of(cluster),
+                      .format = static_cast<std::int32_t>(format->get_int64()),
+                      .volume = text_of(object->if_contains("volume")),
+                      .cluster_volume = text_of(object->if_contains("cluster_volume"))};
+    const auto* broker = object->if_contains("broker");
+    if (broker != nullptr && broker->is_int64() &&
+        std::in_range<std::int32_t>(broker->get_int64())) {
+        identity.broker = base::BrokerId(static_cast<std::int32_t>(broker->get_int64()));
+    }
+    return identity;
 }
 
 Result<void> write_identity(storage::Volume& volume, const Identity& identity) {
     KAAS_TRY_ASSIGN(present, read_identity(volume));
     if (present) return {};
-    const auto text = json::serialize(json::object{{"format", identity.format},
-                                                   {"cluster", identity.cluster_id}}) +
-                      "\n";
     auto file = volume.create(kFile);
-    if (!file && file.error().code == storage::ErrorCode::kExists) {
-        file = volume.open(kFile, storage::OpenMode::kReadWrite);
+    if (!file && file.error().code == storage::ErrorCode::kExists) {  // a torn one
+        if (auto gone = volume.unlink(kFile); !gone) return failed(std::move(gone).error());
+        file = volume.create(kFile);
     }
     if (!file) return failed(std::move(file).error());
-    // Not synced: what a crash takes away of it, the next start puts back.
+    const auto text = json::serialize(to_json(identity)) + "\n";
     const auto bytes = base::as_bytes(text);
-    auto written = (*file)->write_at(0, {&bytes, 1});
-    if (!written) return failed(std::move(written).error());
+    auto done = (*file)->write_at(0, {&bytes, 1});
+    if (done) done = (*file)->sync();
+    if (done) done = volume.sync_directory("");
+    if (!done) return failed(std::move(done).error());
     return {};
 }
 

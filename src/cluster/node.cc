@@ -21,6 +21,7 @@
 #include "cluster/partition_table.h"
 #include "cluster/reign.h"
 #include "cluster/session.h"
+#include "cluster/survey.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -133,6 +134,7 @@ public:
     std::unique_ptr<PartitionTable> table_;
     std::unique_ptr<Controller> controller_;
     std::string cluster_id_;
+    std::vector<MissingVolume> missing_;
     [[nodiscard]] bool storage_stalled() const;
 
 private:
@@ -143,10 +145,12 @@ private:
         std::unique_ptr<storage::LogDir> logs;
     };
 
-    Result<void> lock();
-    Result<void> check_identity() const;
-    Result<void> open_sessions();
+    Result<void> lock_signed();
+    Result<void> look();
+    Result<void> lock(storage::Volume& volume);
     Result<void> take_office();
+    void say_what_is_missing() const;
+    Result<void> open_sessions();
     Result<void> mark_the_dead(const catalog::Image& image);
     void open_logs();
     Result<void> join();
@@ -157,7 +161,8 @@ private:
     void measure();
     void lost(const Error& why);
 
-    std::vector<std::unique_ptr<storage::FileLock>> locks_;
+    Survey survey_;
+    std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
     std::vector<Member> members_;
     std::unique_ptr<ElectedEpoch> office_;
     base::Clock::Steady next_beat_{};
@@ -177,9 +182,8 @@ Result<void> Node::Impl::start() {
     control_ =
         std::make_unique<Loop>("kaas-control", *options_.clock, [this] { return control(); });
     watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
-    KAAS_TRY(lock());
-    KAAS_TRY(check_identity());
-    KAAS_TRY(open_sessions());
+    KAAS_TRY(lock_signed());
+    KAAS_TRY(look());
     KAAS_TRY(take_office());
     open_logs();
     KAAS_TRY(join());
@@ -188,54 +192,44 @@ Result<void> Node::Impl::start() {
     return {};
 }
 
-Result<void> Node::Impl::lock() {
-    // Every volume, not only the first: whoever holds a volume's lock may mark the sessions on it.
-    for (const auto& [name, volume] : options_.volumes) {
-        auto locked = volume->lock(kLockFile, std::to_string(::getpid()));
-        if (locked) {
-            locks_.push_back(std::move(*locked));
-            continue;
-        }
-        if (locked.error().code != storage::ErrorCode::kLocked)
-            return failed(std::move(locked).error());
-        return fail(ErrorCode::kInUse,
-                    volume->root() + " is in use by process " + locked.error().context);
+/// Every volume: whoever holds a volume's lock may mark the sessions on it. Not what has no sign:
+/// it may be the empty place of a missing mount.
+Result<void> Node::Impl::lock_signed() {
+    for (const auto& named : options_.volumes) {
+        KAAS_TRY_ASSIGN(sign, read_identity(*named.volume));
+        if (sign) KAAS_TRY(lock(*named.volume));
     }
     return {};
 }
 
-Result<void> Node::Impl::check_identity() const {
-    std::optional<std::string> wanted = options_.cluster_id;
-    for (const auto& [name, volume] : options_.volumes) {
-        KAAS_TRY_ASSIGN(identity, read_identity(*volume));
-        if (!identity) continue;
-        if (wanted && *wanted != identity->cluster_id) {
-            return fail(ErrorCode::kWrongCluster, volume->root() + " belongs to cluster '" +
-                                                      identity->cluster_id + "', not to '" +
-                                                      *wanted + "'");
-        }
-        wanted = identity->cluster_id;
-    }
-    return {};
+Result<void> Node::Impl::look() {
+    KAAS_TRY_ASSIGN(
+        seen, survey(options_.volumes, options_.cluster_volume, options_.id, options_.cluster_id));
+    survey_ = std::move(seen);
+    return lock(*survey_.cluster);
 }
 
-Result<void> Node::Impl::open_sessions() {
-    for (const auto& volume : options_.volumes) {
-        KAAS_TRY(prepare_cluster(*volume.volume));
-        KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
-        members_.push_back({volume, std::move(session), nullptr});
+Result<void> Node::Impl::lock(storage::Volume& volume) {
+    if (locks_.contains(&volume)) return {};
+    auto locked = volume.lock(kLockFile, std::to_string(::getpid()));
+    if (locked) {
+        locks_.emplace(&volume, std::move(*locked));
+        return {};
     }
-    return {};
+    if (locked.error().code != storage::ErrorCode::kLocked)
+        return failed(std::move(locked).error());
+    return fail(ErrorCode::kInUse,
+                volume.root() + " is in use by process " + locked.error().context);
 }
 
 Result<void> Node::Impl::take_office() {
     office_sought_ = options_.clock->now();
-    KAAS_TRY_ASSIGN(
-        reign, begin_reign(*options_.volumes.front().volume, options_.id, options_.cluster_id));
+    KAAS_TRY(prepare_cluster(*survey_.cluster));
+    KAAS_TRY_ASSIGN(reign, begin_reign(*survey_.cluster, options_.id, survey_.cluster_id));
     cluster_id_ = reign.image->cluster_id();
-    for (const auto& [name, volume] : options_.volumes) {
-        KAAS_TRY(write_identity(*volume, {cluster_id_}));
-    }
+    missing_ = take_out_missing(survey_, *reign.image, options_.id);
+    say_what_is_missing();
+    KAAS_TRY(open_sessions());
     KAAS_TRY(mark_the_dead(*reign.image));
     office_ = std::move(reign.session);
     controller_ = std::make_unique<Controller>(
@@ -246,6 +240,28 @@ Result<void> Node::Impl::take_office() {
                         .config = options_.controller,
                         .push = [this](const Push& push) { take(push.image); },
                         .wake = [this] { control_->wake(); }});
+    return {};
+}
+
+void Node::Impl::say_what_is_missing() const {
+    for (const auto& volume : missing_) {
+        base::log::error("cluster", "volume '{}' is missing, {} of its partitions are offline: {}",
+                         volume.name, volume.partitions, volume.why);
+    }
+}
+
+Result<void> Node::Impl::open_sessions() {
+    for (const auto& [volume, sign] : survey_.volumes) {
+        KAAS_TRY(lock(*volume.volume));
+        KAAS_TRY(prepare_volume(*volume.volume));
+        // The sign comes before the first partition, so that a place without one never had any.
+        KAAS_TRY(write_identity(*volume.volume, {.cluster_id = cluster_id_,
+                                                 .volume = volume.name,
+                                                 .cluster_volume = survey_.cluster_volume,
+                                                 .broker = options_.id}));
+        KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
+        members_.push_back({volume, std::move(session), nullptr});
+    }
     return {};
 }
 
@@ -316,7 +332,16 @@ Result<void> Node::Impl::join() {
                          .rack = options_.rack,
                          .unknown = nullptr};
     for (const auto& member : members_) {
-        self.sessions.emplace(member.volume.name, member.session->incarnation());
+        const auto& volume = member.volume;
+        self.sessions.emplace(volume.name, member.session->incarnation());
+        self.volumes.emplace(volume.name,
+                             catalog::BrokerVolume{.path = volume.volume->root(),
+                                                   .labels = volume.labels,
+                                                   .default_eligible = volume.default_eligible});
+    }
+    // Kept, so that they are known when they come back; without partitions they are forgotten.
+    for (const auto& volume : missing_) {
+        self.volumes.emplace(volume.name, catalog::BrokerVolume{.path = volume.path});
     }
     base::InlineExecutor here;
     Result<std::monostate> joined = fail(ErrorCode::kNotController, "the registration was lost");
@@ -420,6 +445,7 @@ base::BrokerId Node::id() const { return impl_->options_.id; }
 const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
 Controller& Node::controller() { return *impl_->controller_; }
+const std::vector<MissingVolume>& Node::missing_volumes() const { return impl_->missing_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }
 void Node::stop() { impl_->stop(); }
 

@@ -9,6 +9,7 @@
 #include "cluster/controller.h"
 #include "cluster/error.h"
 #include "cluster/partition_table.h"
+#include "cluster/survey.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -22,15 +23,13 @@
 
 namespace kaas::cluster {
 
-struct NamedVolume {
-    std::string name;
-    storage::Volume* volume = nullptr;
-};
-
 struct NodeOptions {
     base::BrokerId id{1};
-    /// At least one; the first holds the cluster's own state. They outlive the node.
+    /// At least one. They outlive the node.
     std::vector<NamedVolume> volumes;
+    /// Has, or gets, the cluster's own files (`kaas.cluster.dir`); null: the volume that has them,
+    /// in a new cluster the first.
+    storage::Volume* cluster_volume = nullptr;
     /// As advertised, with real ports: listeners are bound before the node starts.
     std::vector<catalog::Endpoint> endpoints;
     std::optional<std::string> rack;
@@ -59,9 +58,9 @@ struct NodeOptions {
 /// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked
 /// against a second start.
 ///
-/// Start: lock; know the cluster; open sessions; win the election and read the control log;
-/// register; open what is assigned. Owns the control thread, on which the controller runs. Thread:
-/// any, but `start` and `stop` block.
+/// Start: look at the volumes; lock; win the election and read the control log; open sessions on
+/// the volumes that are as the cluster knows them; register; open what is assigned. Owns the
+/// control thread, on which the controller runs. Thread: any, but `start` and `stop` block.
 class Node {
 public:
     /// Errors: kInUse (with the pid), kWrongCluster, kNewerFormat, kStorage.
@@ -74,6 +73,8 @@ public:
     /// Administrative requests go here; in part D, to whoever is the controller.
     [[nodiscard]] Controller& controller();
 
+    /// Fixed at the start.
+    [[nodiscard]] const std::vector<MissingVolume>& missing_volumes() const;
     /// True while a commit cycle waits for its volume for too long (`LogDirOptions::stall_after`).
     [[nodiscard]] bool storage_stalled() const;
 

@@ -115,6 +115,8 @@ private:
 
     static std::shared_ptr<const TableView> first_view();
     [[nodiscard]] std::optional<Tenure> wanted(const catalog::Partition& partition) const;
+    /// Led by this broker, on a volume that it does not have.
+    [[nodiscard]] bool stranded(const catalog::Partition& partition) const;
 
     void host(const catalog::Topic& topic, bool new_configs, TableView& view,
               const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
@@ -181,6 +183,11 @@ std::optional<Tenure> PartitionTable::Impl::wanted(const catalog::Partition& par
     return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition)};
 }
 
+bool PartitionTable::Impl::stranded(const catalog::Partition& partition) const {
+    return partition.leader.broker == options_.self &&
+           !options_.places.contains(partition.volume());
+}
+
 bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
     auto view = std::make_shared<TableView>(*views_.get());
     if (next->version() <= view->image->version()) return false;
@@ -222,7 +229,9 @@ void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, T
     }
     if (extend(topic, local)) show(topic, local, view);
     for (std::size_t i = 0; i < local.partitions.size(); ++i) {
-        if (local.partitions[i]) aim(local.partitions[i], wanted(topic.partitions[i]), batch);
+        if (!local.partitions[i]) continue;
+        local.partitions[i]->strand(stranded(topic.partitions[i]));
+        aim(local.partitions[i], wanted(topic.partitions[i]), batch);
     }
 }
 
@@ -230,7 +239,8 @@ bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local
     bool more = false;
     local.partitions.resize(topic.partitions.size());
     for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
-        if (local.partitions[i] || !wanted(topic.partitions[i])) continue;
+        const auto& partition = topic.partitions[i];
+        if (local.partitions[i] || (!wanted(partition) && !stranded(partition))) continue;
         local.partitions[i] = std::make_shared<HostedPartition>(
             base::TopicPartition{topic.id, base::PartitionId(static_cast<std::int32_t>(i))},
             catalog::topic_directory(topic.name, topic.id) + "/" + std::to_string(i));

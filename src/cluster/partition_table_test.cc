@@ -36,7 +36,7 @@ using storage::testing::to_append;
 class PartitionTableTest : public ::testing::Test {
 protected:
     PartitionTableTest() {
-        EXPECT_TRUE(prepare_cluster(volume_));
+        EXPECT_TRUE(prepare_volume(volume_));
         PartitionTable::Options options{
             .self = base::BrokerId(1),
             .places = {{"main", {&volume_, &broker_.log_dir, incarnation_}}},

@@ -51,9 +51,13 @@ Result<catalog::ImageEditor> successor_of(std::optional<catalog::TakenControl> t
 
 }  // namespace
 
-Result<void> prepare_cluster(storage::Volume& volume) {
+Result<void> prepare_volume(storage::Volume& volume) {
     KAAS_TRY(make(volume, kSessionsDirectory));
     KAAS_TRY(make(volume, kDeletedDirectory));
+    return sync(volume, "");
+}
+
+Result<void> prepare_cluster(storage::Volume& volume) {
     KAAS_TRY(make(volume, "__cluster"));
     KAAS_TRY(make(volume, kElectionDirectory));
     KAAS_TRY(make(volume, catalog::kControlDirectory));

@@ -20,7 +20,9 @@ struct Reign {
     catalog::ImagePtr image;
 };
 
-/// Makes the directories of a cluster, wherever they are missing. Errors: kStorage.
+/// Makes the directories of a volume, where they are missing. Errors: kStorage.
+[[nodiscard]] Result<void> prepare_volume(storage::Volume& volume);
+/// Makes the directories of a cluster, where they are missing. Errors: kStorage.
 [[nodiscard]] Result<void> prepare_cluster(storage::Volume& volume);
 
 /// Takes office (DESIGN 10): makes the next election epoch, ends every lower one, reads the last

@@ -7,7 +7,7 @@
 
 #include <string>
 
-/// Removal of what a deleted topic leaves on a volume, by way of `__deleted` (`prepare_cluster`
+/// Removal of what a deleted topic leaves on a volume, by way of `__deleted` (`prepare_volume`
 /// makes it).
 namespace kaas::cluster {
 

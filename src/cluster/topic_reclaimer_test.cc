@@ -35,7 +35,7 @@ public:
 const base::TopicId kId{*base::Uuid::parse("AAAAAAAAAAAAAAAAAAAAAQ")};
 
 void fill(MemoryVolume& volume) {
-    EXPECT_TRUE(prepare_cluster(volume));
+    EXPECT_TRUE(prepare_volume(volume));
     const auto topic = catalog::topic_directory("orders", kId);
     std::string path = topic;
     EXPECT_TRUE(volume.make_directory(path));
@@ -89,7 +89,7 @@ TEST(TopicReclaimer, GoesOnAfterACrashAtAnyStep) {
                 return;  // every step has had its turn
             }
             volume.crash({.seed = seed});
-            ASSERT_TRUE(prepare_cluster(volume));
+            ASSERT_TRUE(prepare_volume(volume));
             auto again = set_aside(volume, check, "orders", kId);
             ASSERT_TRUE(again) << "step " << at << ", seed " << seed << ": "
                                << again.error().context;

@@ -369,6 +369,13 @@ Result<std::unique_ptr<File>> PosixVolume::open_file(const std::string& path, in
                                        Latencies{write_latency_, read_latency_, fsync_latency_});
 }
 
+bool PosixVolume::same_directory(const PosixVolume& other) const {
+    struct stat mine{};
+    struct stat theirs{};
+    return ::fstat(fd_.get(), &mine) == 0 && ::fstat(other.fd_.get(), &theirs) == 0 &&
+           mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
+}
+
 Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
     return open_file(path, O_RDWR | O_CREAT | O_EXCL);
 }

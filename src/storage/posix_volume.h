@@ -30,6 +30,9 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<PosixVolume>> open(const std::string& root,
                                                                    PosixVolumeOptions options = {});
 
+    /// Whether the two are one directory, under whatever names.
+    [[nodiscard]] bool same_directory(const PosixVolume& other) const;
+
     [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
     [[nodiscard]] Result<std::unique_ptr<File>> open(const std::string& path,
                                                      OpenMode mode) override;

@@ -152,11 +152,28 @@ void note_unused_descriptions(const std::vector<LogDir>& dirs, std::vector<std::
     }
 }
 
+/// Whoever names a directory wants to keep what is in it.
+ConfigResult<void> check_ephemeral(const ConfigInputs& inputs, const MergedConfig& merged) {
+    if (!inputs.ephemeral_dir) return {};
+    std::string named;
+    for (const auto* name : {"log.dirs", "log.dir", "kaas.cluster.dir"}) {
+        if (merged.known.contains(name)) named = name;
+    }
+    for (const auto& [name, value] : merged.families) {
+        if (is_volume_config(name)) named = name;
+    }
+    if (named.empty()) return {};
+    return conflict(fmt::format(
+        "--ephemeral keeps its data in a directory of its own, which goes with the process: leave "
+        "out --ephemeral, or {}",
+        named));
+}
+
 ConfigResult<void> read_directories(BrokerConfig& config, const ConfigMap& families,
                                     std::vector<std::string>& notes) {
     const BrokerSettings& settings = config.settings;
     const auto& paths = settings.log_dirs ? *settings.log_dirs : settings.log_dir;
-    KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, config.ephemeral ? ConfigMap{} : families));
+    KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, families));
     note_unused_descriptions(dirs, notes);
     config.log_dirs = std::move(dirs);
     return {};
@@ -193,6 +210,7 @@ base::log::Options log_options(const BrokerSettings& settings) {
 
 ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     KAAS_TRY_ASSIGN(merged, merge(inputs));
+    KAAS_TRY(check_ephemeral(inputs, merged));
     if (inputs.ephemeral_dir) merged.known.insert_or_assign("log.dirs", *inputs.ephemeral_dir);
     KAAS_TRY(unite_ids(merged.known));
     KAAS_TRY_ASSIGN(values, ConfigValues::parse(catalog::broker_configs(), merged.known));

@@ -20,8 +20,9 @@ namespace kaas::broker {
 
 /// A directory for partitions.
 struct LogDir {
-    std::string name;  ///< how the assignment calls it; "default" is the first of log.dirs
-    std::string path;  ///< as configured
+    std::string name;          ///< how the assignment calls it; "default" is the first of log.dirs
+    std::string path;          ///< absolute
+    bool name_chosen = false;  ///< kaas.volume.<name>; else the directory may remember another one
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
 

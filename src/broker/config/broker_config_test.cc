@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -34,7 +35,9 @@ TEST(BrokerConfig, NothingIsNeeded) {
     EXPECT_THAT(config.listeners, ElementsAre(Listener{"PLAINTEXT", SecurityProtocol::kPlaintext,
                                                        "127.0.0.1", 9092}));
     EXPECT_EQ(config.advertised, config.listeners);
-    EXPECT_THAT(config.log_dirs, ElementsAre(LogDir{.name = "default", .path = "./kaas-data"}));
+    EXPECT_THAT(config.log_dirs,
+                ElementsAre(LogDir{.name = "default",
+                                   .path = std::filesystem::current_path() / "kaas-data"}));
     EXPECT_EQ(config.health, (HealthAddress{"127.0.0.1", 8080, true}));
     EXPECT_EQ(config.settings.log_flush_interval_messages, 1);
     EXPECT_EQ(config.settings.connections_max_idle_ms, std::chrono::minutes(10));
@@ -166,8 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "host:port"},
         BadConfig{"SameDirectoryTwice", "log.dirs=/a,/b\nkaas.volume.fast.path=/b",
                   ConfigFault::kConflict, "configured twice"},
-        BadConfig{"DirectoriesOfOneName", "log.dirs=/x,/a/data,/b/data", ConfigFault::kConflict,
-                  "kaas.volume.<name>.path"},
+        BadConfig{"DirectoriesOfOneName", "log.dirs=/x\nkaas.volume.default.path=/y",
+                  ConfigFault::kConflict, "kaas.volume.<name>.path"},
         BadConfig{"VolumeWithoutDirectory", "kaas.volume.fast.labels=tier=ssd",
                   ConfigFault::kConflict, "kaas.volume.fast.path"},
         BadConfig{"BrokenEscape", "broker.rack=\\u12", ConfigFault::kInvalidValue, "line 1"}),
@@ -216,10 +219,13 @@ TEST(BrokerConfig, FamiliesAreKept) {
     EXPECT_EQ(loaded->config.given.at("super.users"), "User:admin");
     LogDir fast{.name = "fast",
                 .path = "/vols/fast",
+                .name_chosen = true,
                 .labels = {{"tier", "ssd"}, {"zone", "a"}},
                 .default_eligible = false};
     EXPECT_THAT(loaded->config.log_dirs,
-                ElementsAre(LogDir{.name = "default", .path = "./kaas-data"}, fast));
+                ElementsAre(LogDir{.name = "default",
+                                   .path = std::filesystem::current_path() / "kaas-data"},
+                            fast));
 }
 
 /// With PLAINTEXT listeners alone these protect nothing, in Apache neither; but it is said.
@@ -267,13 +273,32 @@ TEST(BrokerConfig, DefaultsOfApachesImageStart) {
 }
 
 TEST(BrokerConfig, EphemeralDataLiesInItsOwnDirectoryAlone) {
-    ConfigInputs inputs = with_file("log.dirs=/precious\nkaas.volume.fast.path=/vols/fast");
+    ConfigInputs inputs = with_file("num.partitions=3");
     inputs.ephemeral_dir = "/tmp/kaas-x";
     auto loaded = load_config(inputs);
     ASSERT_TRUE(loaded) << loaded.error().context;
     EXPECT_TRUE(loaded->config.ephemeral);
     EXPECT_THAT(loaded->config.log_dirs,
                 ElementsAre(LogDir{.name = "default", .path = "/tmp/kaas-x"}));
+}
+
+TEST(BrokerConfig, EphemeralAndANamedDirectoryExcludeEachOther) {
+    for (const auto* named : {"log.dirs", "log.dir", "kaas.cluster.dir", "kaas.volume.fast.path"}) {
+        ConfigInputs inputs = with_file(std::string(named) + "=/precious");
+        inputs.ephemeral_dir = "/tmp/kaas-x";
+        auto loaded = load_config(inputs);
+        ASSERT_FALSE(loaded) << named;
+        EXPECT_THAT(loaded.error().context, HasSubstr(named));
+    }
+}
+
+TEST(BrokerConfig, DirectoriesOfOneLastPartGetNamesOfTheirOwn) {
+    auto loaded = load_config(with_file("log.dirs=/mnt/1/kafka,/mnt/2/kafka/,/mnt/3/kafka"));
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    EXPECT_THAT(loaded->config.log_dirs,
+                ElementsAre(LogDir{.name = "default", .path = "/mnt/1/kafka"},
+                            LogDir{.name = "kafka", .path = "/mnt/2/kafka"},
+                            LogDir{.name = "mnt-3-kafka", .path = "/mnt/3/kafka"}));
 }
 
 TEST(BrokerConfig, ConnectionOverridesNameAddresses) {

@@ -8,10 +8,16 @@
 
 #include <fmt/format.h>
 
+#include <limits.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,11 +63,27 @@ ConfigResult<std::map<std::string, std::string>> parse_labels(std::string_view n
     return labels;
 }
 
+/// As clients see it, and wherever the process may go.
+std::string absolute(std::string_view path) {
+    if (path.empty()) return {};
+    std::string whole(path);
+    std::array<char, PATH_MAX> here{};
+    if (!path.starts_with('/') && ::getcwd(here.data(), here.size()) != nullptr) {
+        whole = fmt::format("{}/{}", here.data(), path);
+    }
+    std::string text;
+    for (const auto part : std::views::split(whole, '/')) {
+        const std::string_view name(part.begin(), part.end());
+        if (!name.empty() && name != ".") text += fmt::format("/{}", name);
+    }
+    return text.empty() ? "/" : text;
+}
+
 ConfigResult<void> set_field(LogDir& dir, std::string_view name, std::string_view field,
                              std::string_view text) {
     text = catalog::trim(text);
     if (field == ".path") {
-        dir.path = text;
+        dir.path = absolute(text);
         return {};
     }
     if (field == ".labels") {
@@ -80,6 +102,17 @@ ConfigResult<void> set_field(LogDir& dir, std::string_view name, std::string_vie
 std::string last_part(std::string_view path) {
     while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
     return std::string(path.substr(path.rfind('/') + 1));
+}
+
+/// /mnt/1/kafka,/mnt/2/kafka,/mnt/3/kafka: the last parts alone may be one name.
+std::string derived_name(const std::string& path, const std::vector<LogDir>& before) {
+    if (before.empty()) return "default";
+    std::string name = last_part(path);
+    const auto is_taken = [&](const LogDir& dir) { return dir.name == name; };
+    if (std::ranges::none_of(before, is_taken)) return name;
+    name = absolute(path).substr(1);
+    std::ranges::replace(name, '/', '-');
+    return name;
 }
 
 ConfigResult<void> check_distinct(const std::vector<LogDir>& dirs) {
@@ -117,7 +150,7 @@ ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>&
     std::vector<LogDir> dirs;
     dirs.reserve(log_dirs.size());
     for (const auto& path : log_dirs) {
-        dirs.push_back({.name = dirs.empty() ? "default" : last_part(path), .path = path});
+        dirs.push_back({.name = derived_name(path, dirs), .path = absolute(path)});
     }
     std::map<std::string, LogDir, std::less<>> volumes;
     for (const auto& [name, text] : families) {
@@ -125,6 +158,7 @@ ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>&
         if (!parts) continue;
         LogDir& dir = volumes[std::string(parts->volume)];
         dir.name = parts->volume;
+        dir.name_chosen = true;
         KAAS_TRY(set_field(dir, name, parts->field, text));
     }
     for (auto& [name, dir] : volumes) {
