@@ -10,7 +10,7 @@
 
 namespace kaas::base {
 
-/// Borrowed bytes; the same rules as `std::span` (STYLE 5).
+/// Borrowed bytes; the same rules as `std::span` (CONTRIBUTING, "How code reads").
 using ByteView = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 

@@ -59,7 +59,7 @@ private:
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 /// Owns all series of a process (or of a test). Names are Prometheus', `kaas_<what>[_unit][_total]`
-/// (KUBERNETES 5). References stay valid until the series is removed or the registry dies.
+/// (CONTRIBUTING). References stay valid until the series is removed or the registry dies.
 /// Thread: any; hold on to the reference on hot paths, look-up takes a lock.
 class Registry {
 public:

@@ -4,7 +4,7 @@
 #include "storage/error.h"
 #include "wire/error_code.h"
 
-/// Where the codes of our modules become Kafka's: once, here, at the handlers' edge (STYLE 4).
+/// Where the codes of our modules become Kafka's: once, here, at the handlers' edge (DESIGN 12).
 namespace kaas::broker {
 
 [[nodiscard]] wire::ErrorCode to_wire(storage::ErrorCode code);

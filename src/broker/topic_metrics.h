@@ -19,7 +19,7 @@
 
 namespace kaas::broker {
 
-/// What is counted of each topic (KUBERNETES 5): `kaas_produce_*`, `kaas_fetch_*`. The series of a
+/// What is counted of each topic: `kaas_produce_*`, `kaas_fetch_*`. The series of a
 /// topic end with it.
 /// Thread: any; reactors count through a `Reader` of their own.
 class TopicMetrics {

@@ -100,7 +100,7 @@ struct GrownTopic {
     Result<void> outcome;
 };
 
-/// A change of dynamic configs whose values the asker has validated (part E brings the requests).
+/// A change of dynamic configs whose values the asker has validated; no handler asks yet.
 struct AlterConfigs {
     /// A topic's name, or a broker (kNoBroker: all).
     std::variant<std::string, base::BrokerId> resource;

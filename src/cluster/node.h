@@ -70,7 +70,7 @@ public:
     [[nodiscard]] base::BrokerId id() const;
     [[nodiscard]] const std::string& cluster_id() const;
     [[nodiscard]] PartitionTable& partitions();
-    /// Administrative requests go here; in part D, to whoever is the controller.
+    /// Administrative requests go here; among many brokers, to whoever is the controller.
     [[nodiscard]] Controller& controller();
 
     /// Fixed at the start.

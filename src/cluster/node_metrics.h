@@ -8,7 +8,7 @@
 
 namespace kaas::cluster {
 
-/// What a node tells about its membership (names: KUBERNETES 5). Sampled values are asked for on
+/// What a node tells about its membership (names: CONTRIBUTING). Sampled values are asked for on
 /// the health thread and touch no volume: a hung one must not silence the metrics. Thread: any. The
 /// registry outlives it; it takes its sampled series with it.
 class NodeMetrics {

@@ -73,6 +73,26 @@ def links(sources):
                     yield source.path, number, f"link to {target}, which is not there"
 
 
+@rule
+def citations(sources):
+    """"DESIGN 7" and "DESIGN rule 7" in a comment lead to docs/design.md; whoever reads it has nothing else."""
+    book = next((source for source in sources if source.path == "docs/design.md"), None)
+    text = book.text if book else ""
+    rules = re.search(r"^## 2\..*?(?=^## 3\.|\Z)", text, re.DOTALL | re.MULTILINE)
+    there = {"section": set(re.findall(r"^## (\d+)\.", text, re.MULTILINE)),
+             "rule": set(re.findall(r"^(\d+)\. ", rules.group() if rules else "", re.MULTILINE))}
+    # A comment may break the line within a citation.
+    gap = r"(?:\s|//+|#)+"
+    numbers = rf"\d+(?:(?:,|{gap}and){gap}\d+)*"
+    for source in sources:
+        for found in re.finditer(rf"\bDESIGN{gap}(?:(section|rule)s?{gap})?({numbers})", source.text):
+            kind = found[1] or "section"
+            for number in re.findall(r"\d+", found[2]):
+                if number not in there[kind]:
+                    line = source.text.count("\n", 0, found.start()) + 1
+                    yield source.path, line, f"docs/design.md has no {kind} {number}"
+
+
 def _resolve(path, target):
     parts = path.split("/")[:-1]
     for step in target.rstrip("/").split("/"):

@@ -115,6 +115,8 @@ def test_digit_separators_are_not_characters():
 
 CMAKE = "kaas_library(wire SOURCES a.cc)\n"
 
+BOOK = "## 1. A\n1. no rule\n## 2. B\n1. one\n2. two\n\n## 3. C\n3. no rule\n"
+
 PROJECTS = [
     # rule, files that break it, files that do not
     ("module-readme", {"src/wire/a.h": ""}, {"src/wire/a.h": "", "src/wire/README.md": "# wire\n"}),
@@ -126,6 +128,11 @@ PROJECTS = [
     ("decisions", {"docs/decisions/README.md": "[a](0001-a.md)"}, {"docs/decisions/README.md": ""}),
     ("links", {"docs/a.md": "[b](../b.md)"}, {"docs/a.md": "[b](../b.md#part)", "b.md": ""}),
     ("links", {"README.md": "[b](src/x)"}, {"README.md": "[b](src/wire/)", "src/wire/a/b.h": ""}),
+    ("citations", {"src/wire/a.h": "/// As DESIGN 2 says."}, {"src/wire/a.h": "/// BY DESIGN, since 2020."}),
+    ("citations", {"docs/design.md": BOOK, "a.md": "sections: DESIGN sections 1, 2 and 4"},
+     {"docs/design.md": BOOK, "a.md": "DESIGN sections 1, 2 and 3; DESIGN 1, and 9 more"}),
+    ("citations", {"docs/design.md": BOOK, "src/wire/a.cc": "// (DESIGN\n// rule 3)"},
+     {"docs/design.md": BOOK, "src/wire/a.cc": "// (DESIGN\n/// rule 2)\n# DESIGN 3: words"}),
 ]
 
 
