@@ -20,6 +20,9 @@ constexpr std::size_t kAttributesAt = 21;
 constexpr std::size_t kMaxTimestampAt = 35;
 constexpr std::uint16_t kAppendTimeBit = 0x08;
 constexpr std::int64_t kNoTimestamp = -1;
+/// Small records pack so well that one batch may hold tens of millions; a client learns enough from
+/// these.
+constexpr std::size_t kFaultsMax = 1000;
 
 [[nodiscard]] ErrorCode to_code(wire::CodecError code) {
     switch (code) {
@@ -91,14 +94,14 @@ public:
             KAAS_TRY_ASSIGN(more, translate(reader.next(record)));
             if (!more) break;
             max_timestamp_ms_ = std::max(max_timestamp_ms_, record.timestamp_ms);
-            if (auto why = fault_of(record); !why.empty()) {
-                faults_.push_back({index, std::move(why)});
-            }
+            auto why = fault_of(record);
+            if (why.empty()) continue;
+            ++refused_;
+            if (faults_.size() < kFaultsMax) faults_.push_back({index, std::move(why)});
         }
-        if (faults_.empty()) return {};
+        if (refused_ == 0) return {};
         const auto code = bad_time_ ? ErrorCode::kInvalidTimestamp : ErrorCode::kInvalidRecord;
-        auto context =
-            fmt::format("{} records refused, the first: {}", faults_.size(), faults_[0].why);
+        auto context = fmt::format("{} records refused, the first: {}", refused_, faults_[0].why);
         if (faults != nullptr) *faults = std::move(faults_);
         return fail(code, std::move(context));
     }
@@ -129,6 +132,7 @@ private:
     const TimeRange range_;
     std::int64_t max_timestamp_ms_ = kNoTimestamp;
     std::vector<RecordFault> faults_;
+    std::size_t refused_ = 0;
     bool bad_time_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "storage/testing_log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -152,6 +153,17 @@ TEST_F(BatchTimesTest, TheRecordsOutOfRangeAreNamed) {
     EXPECT_EQ(checked.error().code, ErrorCode::kInvalidTimestamp);
     ASSERT_EQ(faults_.size(), 1);
     EXPECT_EQ(faults_[0].index, 0);
+}
+
+TEST_F(BatchTimesTest, NotMoreThanAThousandRecordsAreNamed) {
+    config_.compacted = true;
+    wire::BatchBuilder builder({.compression = wire::Compression::kZstd});
+    for (int i = 0; i < 5000; ++i) builder.add(kNow, std::nullopt, base::as_bytes("v"));
+    auto bytes = builder.build();
+    const auto checked = check(bytes);
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().context, ::testing::HasSubstr("5000 records"));
+    EXPECT_EQ(faults_.size(), 1000);
 }
 
 TEST_F(BatchTimesTest, ACompactedTopicRefusesNullKeysAndNamesThem) {

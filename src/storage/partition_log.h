@@ -87,6 +87,9 @@ struct Read {
 
 struct ReadResult {
     FileSlice records{};  ///< no file and no length at the end of what may be seen
+    /// How much there is to read: at least the length of `records`, more when a batch did not fit
+    /// into `max_bytes` whole or a segment ended; then at most `max_bytes`.
+    std::uint64_t available_bytes = 0;
     base::Offset high_watermark;
     base::Offset last_stable_offset;
     base::Offset log_start;
@@ -366,7 +369,9 @@ private:
 
     [[nodiscard]] Result<ReadResult> read_once(const Read& read, Patience patience)
         KAAS_EXCLUDES(view_mutex_);
-    [[nodiscard]] Result<FileSlice> slice(const LogView& view, const Read& read, Patience patience)
+    /// Fills in the records of a read and how many bytes are available.
+    [[nodiscard]] Result<void> find_records(const LogView& view, const Read& read,
+                                            Patience patience, ReadResult& result)
         KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<std::uint64_t> start_of(const SegmentSpan& span, base::Offset offset,
                                                  Patience patience) KAAS_EXCLUDES(view_mutex_);

@@ -80,15 +80,15 @@ Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) 
     ReadResult result{.high_watermark = seen.high_watermark,
                       .last_stable_offset = seen.last_stable_offset,
                       .log_start = seen.log_start};
-    KAAS_TRY_ASSIGN(records, slice(seen, read, allowed(patience)));
-    result.records = std::move(records);
+    KAAS_TRY(find_records(seen, read, allowed(patience), result));
     return result;
 }
 
-Result<FileSlice> PartitionLog::slice(const LogView& view, const Read& read, Patience patience) {
+Result<void> PartitionLog::find_records(const LogView& view, const Read& read, Patience patience,
+                                        ReadResult& result) {
     const auto limit =
         read.isolation == Isolation::kReadCommitted ? view.last_stable_offset : view.high_watermark;
-    if (read.from >= limit) return FileSlice{};
+    if (read.from >= limit) return {};
     for (const auto* span = view.span_of(read.from); span != nullptr; span = view.next(*span)) {
         auto bound = *span;
         if (limit < bound.facts.end) {
@@ -99,12 +99,17 @@ Result<FileSlice> PartitionLog::slice(const LogView& view, const Read& read, Pat
         if (start >= bound.facts.bytes) continue;  // a compacted segment may end in a hole
         KAAS_TRY_ASSIGN(end, cut_after_whole_batch(volume_, bound, start, read.max_bytes,
                                                    read.at_least_one_batch, patience));
-        if (end == start) return FileSlice{};
+        const bool more_segments = span->facts.end < limit;
+        result.available_bytes =
+            more_segments ? read.max_bytes : std::min(read.max_bytes, bound.facts.bytes - start);
+        if (end == start) return {};
         KAAS_TRY_ASSIGN(file, bound.segment->log(volume_, patience));
         if (end < bound.facts.bytes) remember_next(bound, *file, end, patience);
-        return FileSlice{.file = std::move(file), .offset = start, .length = end - start};
+        result.records = {.file = std::move(file), .offset = start, .length = end - start};
+        result.available_bytes = std::max(result.available_bytes, result.records.length);
+        return {};
     }
-    return FileSlice{};
+    return {};
 }
 
 Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
@@ -123,7 +128,8 @@ void PartitionLog::remember_next(const SegmentSpan& span, File& file, std::uint6
     std::byte offset[sizeof(std::int64_t)];
     if (!read_exactly(file, position, offset, patience)) return;
     base::MutexLock lock(view_mutex_);
-    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.name(), position);
+    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.name(),
+                     position);
 }
 
 // ---- waiting ----------------------------------------------------------------------------------

@@ -42,6 +42,30 @@ TEST_F(PartitionLogTest, AReadIsCutAfterAWholeBatch) {
     EXPECT_EQ(length(100 * bytes), 4 * bytes);
 }
 
+TEST_F(PartitionLogTest, AReadSaysWhatIsAvailableBeyondItsWholeBatches) {
+    auto log = open(0);
+    const auto bytes = make_batch({.value_bytes = 100}).size();
+    for (int i = 0; i < 3; ++i) append_durably(*log, {.value_bytes = 100});
+    const auto available = [&](std::uint64_t max_bytes, bool at_least_one = true) {
+        return log
+            ->read({.from = base::Offset{1},
+                    .max_bytes = max_bytes,
+                    .at_least_one_batch = at_least_one},
+                   Patience::kNever)
+            ->available_bytes;
+    };
+    EXPECT_EQ(available(1), bytes);
+    EXPECT_EQ(available(1, false), 1);
+    EXPECT_EQ(available(bytes + 10), bytes + 10);
+    EXPECT_EQ(available(100 * bytes), 2 * bytes);
+    LogConfig config;
+    config.segment_bytes = static_cast<std::int32_t>(4 * bytes);
+    log->set_config(config);
+    for (int i = 0; i < 2; ++i) append_durably(*log, {.value_bytes = 100});
+    ASSERT_EQ(log->view().sealed->size(), 1U);
+    EXPECT_EQ(available(100 * bytes), 100 * bytes) << "another segment follows";
+}
+
 TEST_F(PartitionLogTest, EveryOffsetIsFoundAcrossSegmentsAndRestarts) {
     LogConfig config;
     config.segment_bytes = 1000;

@@ -192,9 +192,13 @@ public:
         CacheRange range{offset, length};
         CacheStat stat{};
         if (::syscall(kCachestatCall, fd_.get(), &range, &stat, 0U) == 0) {
-            return stat.cached >= (offset + length - 1) / page_bytes - offset / page_bytes + 1;
+            if (stat.cached < (offset + length - 1) / page_bytes - offset / page_bytes + 1)
+                return false;
+            // It counts pages that are still on their way from the disk, too; read-ahead fills
+            // them in order.
+            return probe(offset, length, kReadAheadBytes);
         }
-        return probe(offset, length);
+        return probe(offset, length, kSmallestReadAheadBytes);
     }
 
     Result<void> sync() override {
@@ -218,12 +222,13 @@ public:
 private:
     static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX of Linux
 
-    /// One byte each 64 KB, half of the kernel's smallest read-ahead window: a wrong "yes" costs
-    /// one wait.
-    bool probe(std::uint64_t offset, std::uint64_t length) {
-        constexpr std::uint64_t kStride = 64 * 1024;
+    static constexpr std::uint64_t kReadAheadBytes = 256 * 1024;
+    static constexpr std::uint64_t kSmallestReadAheadBytes = 64 * 1024;
+
+    /// Reads one byte each `stride`, and the last: a wrong "yes" costs one wait.
+    bool probe(std::uint64_t offset, std::uint64_t length, std::uint64_t stride) {
         std::byte byte;
-        for (std::uint64_t at = 0; at < length; at += kStride) {
+        for (std::uint64_t at = 0; at < length; at += stride) {
             auto got = try_read_at(offset + at, {&byte, 1});
             if (!got || *got == 0) return false;
         }

@@ -73,10 +73,12 @@ Result<void> begin_request(Writer& out, const Api& api, std::int16_t version,
     return encode(out, header, api.request_header(version));
 }
 
-Output end_frame(Writer& out) {
+Result<Output> end_frame(Writer& out) {
     const std::size_t length = out.wire_size() - kLengthBytes;
-    // A response is bounded by what its request asked for, a request by what its sender holds.
-    KAAS_ASSERT(length <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()));
+    if (length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+        return base::fail(CodecError::kTooLarge,
+                          fmt::format("{} bytes do not fit into a frame", length));
+    }
     out.patch_int32(0, static_cast<std::int32_t>(length));
     return out.take();
 }

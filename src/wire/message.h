@@ -75,8 +75,9 @@ void begin_response(Writer& out, const Api& api, std::int16_t version, std::int3
 [[nodiscard]] Result<void> begin_request(Writer& out, const Api& api, std::int16_t version,
                                          std::int32_t correlation_id,
                                          std::optional<String> client_id);
-/// The frame with its length, external records included.
-[[nodiscard]] Output end_frame(Writer& out);
+/// The frame with its length, external records included. Errors: kTooLarge for what a frame's
+/// length cannot say.
+[[nodiscard]] Result<Output> end_frame(Writer& out);
 
 /// A response as it goes on the wire: length, header, body.
 template <class Response>

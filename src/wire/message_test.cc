@@ -195,5 +195,16 @@ TEST(Message, BytesAfterTheBodyAreLeftThere) {
     EXPECT_EQ(in.remaining(), 2U);
 }
 
+TEST(Message, AResponseThatNoFrameCanHoldIsAnError) {
+    FetchResponse response;
+    auto& topic = response.responses.emplace_back();
+    for (std::size_t i = 0; i < 2; ++i) {
+        topic.partitions.emplace_back().records = Records::external(1'500'000'000, i);
+    }
+    auto output = encode_response(response, 17, 1);
+    ASSERT_FALSE(output);
+    EXPECT_EQ(output.error().code, CodecError::kTooLarge);
+}
+
 }  // namespace
 }  // namespace kaas::wire

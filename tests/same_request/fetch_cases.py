@@ -47,6 +47,24 @@ def fetch_limits(k: Subject):
 
 
 @case
+def fetch_minimum_that_whole_batches_do_not_reach(k: Subject):
+    """There are bytes enough, but no whole batches of them fit: no reason to wait, which would be silence."""
+    name = k.topic()
+    k.fill(name, 5)
+    k.ask("answer", "Fetch", 12, fetch_body(name, maximum=100, minimum=100, wait=100_000))
+
+
+@case
+def fetch_beyond_the_end_of_the_epoch(k: Subject):
+    """What the client has is not what the log has: it learns where they part, not that it is out of range."""
+    name = k.topic()
+    k.fill(name)
+    for offset, epoch in ((6, 0), (7, 0), (100, 0), (3, 5), (100, 5)):
+        k.ask(f"at {offset} after epoch {epoch}", "Fetch", 12,
+              fetch_body(name, offset, last_fetched_epoch=epoch))
+
+
+@case
 def fetch_first_batch_is_whole_only_for_the_first_partition(k: Subject):
     name = k.topic(partitions=3)
     for partition in range(3):

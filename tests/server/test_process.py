@@ -237,3 +237,14 @@ def test_log_dump_reads_what_was_written(kaas):
     done = subprocess.run([kaas_broker.binary(), "log", "dump", segment], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"base.?offset\D+0\b", done.stdout, re.I)
+
+
+def test_an_answer_of_gigabytes_is_not_built(kaas):
+    """Some 200 KB of request name the broker 40,000 times; each answer would be tens of kilobytes."""
+    with Connection(kaas.bootstrap) as connection:
+        connection.send("DescribeConfigs", 4, {"resources": [
+            {"resource_type": 4, "resource_name": "1", "configuration_keys": None}] * 40_000})
+        connection.receive_frame()
+        assert connection.call("ApiVersions", 0)["error_code"] == 0
+    peak = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{kaas.pid}/status").read_text())
+    assert int(peak[1]) < 1 << 20  # a GB; all of them would be three

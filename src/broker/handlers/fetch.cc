@@ -36,13 +36,19 @@ bool is_unknown(ErrorCode error) {
     return error == ErrorCode::kUnknownTopicOrPartition || error == ErrorCode::kUnknownTopicId;
 }
 
+/// Apache takes every negative number for "not told" here.
+std::int32_t current_leader_epoch(const FetchTarget& target) {
+    return std::max(target.current_leader_epoch, -1);
+}
+
 /// What the client read last is not what this log has at that place: tells where they part
 /// (KIP-320).
 /// False when the client must be told to go back and this thread may not ask the session first.
 [[nodiscard]] bool compare_history(const FetchTarget& target, Part& part,
                                    storage::Patience patience) {
     if (target.last_fetched_epoch < 0) return true;
-    auto end = part.log->end_of_epoch(base::LeaderEpoch(target.last_fetched_epoch), -1);
+    auto end = part.log->end_of_epoch(base::LeaderEpoch(target.last_fetched_epoch),
+                                      current_leader_epoch(target));
     if (!end) {
         part.error = to_wire(end.error().code);
     } else if (end->offset.value() < 0) {
@@ -51,6 +57,10 @@ bool is_unknown(ErrorCode error) {
                end->offset.value() < target.fetch_offset) {
         part.diverges = true;
         part.divergence = *end;
+        const auto seen = part.log->view();
+        part.read = {.high_watermark = seen.high_watermark,
+                     .last_stable_offset = seen.last_stable_offset,
+                     .log_start = seen.log_start};
     }
     bool tells = part.diverges || part.error == ErrorCode::kOffsetOutOfRange;
     if (!tells) return true;
@@ -120,10 +130,12 @@ private:
     [[nodiscard]] bool read_parts(storage::Patience patience) {
         std::uint64_t room = max_bytes_;
         bytes_ = 0;
+        available_ = 0;
         for (std::size_t i = 0; i < parts_.size(); ++i) {
             Part& part = parts_[i];
             if (part.log == nullptr) continue;
-            part.diverges = false;  // a first try may have been broken off
+            part.error = ErrorCode::kNone;  // a first try may have been broken off
+            part.diverges = false;
             const FetchTarget& target = context_.targets[i];
             storage::Read read;
             read.from = base::Offset(target.fetch_offset);
@@ -132,15 +144,16 @@ private:
             read.at_least_one_batch = bytes_ == 0;
             read.isolation = request_.isolation_level == 1 ? storage::Isolation::kReadCommitted
                                                            : storage::Isolation::kReadUncommitted;
-            // Apache takes every negative number for "not told" here.
-            read.current_leader_epoch = std::max(target.current_leader_epoch, -1);
+            read.current_leader_epoch = current_leader_epoch(target);
+            // First of all, as Apache does: what the client has may lie beyond the end of this log.
+            if (!compare_history(target, part, patience)) return false;
+            if (part.diverges || part.error != ErrorCode::kNone) continue;
             auto got = part.log->read(read, patience);
             if (!got && got.error().code == storage::ErrorCode::kWouldBlock) return false;
             part.error = got ? ErrorCode::kNone : to_wire(got.error().code);
             if (!got) continue;
             part.read = std::move(*got);
-            if (!compare_history(target, part, patience)) return false;
-            if (part.diverges || part.error != ErrorCode::kNone) part.read.records = {};
+            available_ += part.read.available_bytes;
             bytes_ += part.read.records.length;
             room -= std::min(room, part.read.records.length);
         }
@@ -151,7 +164,8 @@ private:
         bool news = std::ranges::any_of(parts_, [](const Part& part) {
             return part.error != ErrorCode::kNone || part.diverges;
         });
-        bool enough = bytes_ >= min_bytes_ || parts_.empty();
+        // Counted as Apache does: not only in whole batches, which may never add up to it.
+        bool enough = available_ >= min_bytes_ || parts_.empty();
         if (enough || news || call_->reactor().now() >= deadline_) return answer();
         park();
     }
@@ -159,7 +173,7 @@ private:
     void park() {
         // With one partition its log can wait for all that is missing; of several, any may bring
         // the rest.
-        std::uint64_t missing = parts_.size() == 1 ? min_bytes_ - bytes_ : 1;
+        std::uint64_t missing = parts_.size() == 1 ? min_bytes_ - available_ : 1;
         for (auto& part : parts_) {
             storage::Watch watch;
             watch.beyond = part.read.high_watermark;
@@ -289,7 +303,8 @@ private:
     std::vector<Part> parts_;
     std::uint64_t max_bytes_ = 0;
     std::uint64_t min_bytes_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes_ = 0;      ///< of the records that were found
+    std::uint64_t available_ = 0;  ///< as `ReadResult::available_bytes`, of all partitions
     base::Clock::Steady deadline_;
     net::ReactorTimer timer_;
     std::vector<std::pair<storage::LogPtr, storage::WatchId>> watches_;
