@@ -77,7 +77,7 @@ struct Assigned {
 struct PartitionEpoch {
     base::TopicPartition partition;
     base::LeaderEpoch epoch;
-    friend bool operator==(const PartitionEpoch&, const PartitionEpoch&) = default;
+    friend auto operator<=>(const PartitionEpoch&, const PartitionEpoch&) = default;
 };
 
 /// Holders gave these epochs up, for ever.
@@ -91,7 +91,7 @@ struct OpenedEpoch {
     base::TopicPartition partition;
     base::LeaderEpoch epoch;
     base::LeaderEpoch written = base::kNoLeaderEpoch;
-    friend bool operator==(const OpenedEpoch&, const OpenedEpoch&) = default;
+    friend auto operator<=>(const OpenedEpoch&, const OpenedEpoch&) = default;
 };
 struct Opened {
     std::vector<OpenedEpoch> epochs;

@@ -64,12 +64,15 @@ std::set<base::BrokerId> living_brokers(const catalog::Image& image) {
     return living;
 }
 
-/// Reports may be late: of topics that are gone, of epochs that are over.
+/// Reports may be late: of topics that are gone, of epochs that are over. And they may have been
+/// made again before a slow step took the first.
 template <class Report>
 std::vector<Report> still_news(std::vector<Report> reports, const catalog::Image& image) {
+    std::set<Report> heard;
     std::erase_if(reports, [&](const Report& report) {
         const auto* partition = image.partition(report.partition);
-        return partition == nullptr || !catalog::is_news(*partition, report);
+        return partition == nullptr || !catalog::is_news(*partition, report) ||
+               !heard.insert(report).second;
     });
     return reports;
 }

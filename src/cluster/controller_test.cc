@@ -238,6 +238,30 @@ TEST_F(ControllerTest, FailedLogGetsTheNextEpochOnTheSameBroker) {
     EXPECT_EQ(pushes_.size(), pushes);
 }
 
+TEST_F(ControllerTest, ReportThatIsMadeTwiceBeforeAStepCountsOnce) {
+    create("a");
+    create("b");
+    controller_->step();
+    const base::TopicPartition sick{image().topic("a")->id, base::PartitionId(0)};
+    const base::TopicPartition slow{image().topic("b")->id, base::PartitionId(0)};
+    // The holder repeats itself while the step that heard of `sick` waits for the volume.
+    controller_->released({{sick, base::LeaderEpoch(0)}});
+    volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+        if (step.operation != Operation::kSync) return std::nullopt;
+        controller_->released({{sick, base::LeaderEpoch(0)}, {slow, base::LeaderEpoch(0)}});
+        controller_->released({{slow, base::LeaderEpoch(0)}});
+        return std::nullopt;
+    });
+    controller_->step();
+    volume_.set_hook(nullptr);
+    controller_->opened({{sick, base::LeaderEpoch(1)}, {sick, base::LeaderEpoch(1)}});
+    controller_->step();
+    for (const auto& id : {sick, slow}) {
+        EXPECT_EQ(image().partition(id)->leader_epoch, base::LeaderEpoch(1));
+        EXPECT_FALSE(image().partition(id)->released);
+    }
+}
+
 TEST_F(ControllerTest, ReportsOfWhatIsGoneAreDropped) {
     create("a");
     controller_->step();
