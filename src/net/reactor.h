@@ -35,9 +35,8 @@ public:
 /// connection leaves in one send, and one wait costs one epoll_wait.
 ///
 /// This is epoll itself, not `asio::io_context` (docs/decisions/0010): readiness is edge-triggered
-/// and registered once, so a request costs no call beside its recv and send. Coroutines run here
-/// through `CoroutineExecutor` (coroutine.h). Thread: `post`, `ticks` and `on_thread` from any; the
-/// rest on the reactor's own thread.
+/// and registered once, so a request costs no call beside its recv and send. Thread: `post`,
+/// `ticks` and `on_thread` from any; the rest on the reactor's own thread.
 class Reactor final : public base::Executor {
 public:
     /// Throws std::system_error when the system gives no descriptor or thread.
@@ -71,7 +70,7 @@ public:
     [[nodiscard]] TimerQueue& timers() { return timers_; }
 
 private:
-    /// Rounds before the next epoll_wait, so that the steps of a coroutine cost no system calls,
+    /// Rounds before the next epoll_wait, so that the steps of a request cost no system calls,
     /// and the answers that they bring leave together.
     static constexpr int kRoundsPerTurn = 8;
 

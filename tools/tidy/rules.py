@@ -91,7 +91,7 @@ def detached(source):
     """A detached coroutine or thread loses its exception and outlives its owner."""
     if source.is_cpp and source.module:
         yield from _each(source, r"\bdetached\b|\.detach\(\)",
-                         "spawn through the owner's base::TaskScope, own the thread")
+                         "give it an owner that ends and joins it")
 
 
 @rule
