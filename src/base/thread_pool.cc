@@ -32,8 +32,9 @@ void run_thread(const std::string& name, const std::function<void()>& body) noex
 ThreadPool::ThreadPool(const std::string& name, std::size_t threads) {
     try {
         for (std::size_t i = 0; i < threads; ++i) {
-            threads_.emplace_back(
-                [this, label = name.substr(0, 11) + "-" + std::to_string(i)] { run(label); });
+            threads_.emplace_back([this, label = name.substr(0, 11) + "-" + std::to_string(i)] {
+                run_thread(label, [this] { run(); });
+            });
         }
     } catch (...) {
         stop();  // a thread that nobody joins would end the process before anyone can say why
@@ -62,8 +63,7 @@ void ThreadPool::post(Work work) {
     wake_.notify_one();
 }
 
-void ThreadPool::run(const std::string& name) {
-    set_thread_name(name);
+void ThreadPool::run() {
     for (;;) {
         Work work;
         {
@@ -73,13 +73,7 @@ void ThreadPool::run(const std::string& name) {
             work = std::move(queue_.front());
             queue_.pop_front();
         }
-        try {
-            work();
-        } catch (const std::exception& e) {
-            log::error("base", "a task of thread {} threw: {}", name, e.what());
-        } catch (...) {
-            log::error("base", "a task of thread {} threw an unknown exception", name);
-        }
+        work();
     }
 }
 

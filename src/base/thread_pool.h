@@ -13,7 +13,8 @@
 namespace kaas::base {
 
 /// A fixed set of threads for blocking work. Work runs in any order relative to other work.
-/// The destructor finishes what was posted, then joins.
+/// The destructor finishes what was posted, then joins. An exception of `work` ends the process, as
+/// in `run_thread`: somebody counts on its end. Who can go on without it catches it in the work.
 class ThreadPool final : public Executor {
 public:
     /// `name` is what `top -H` shows; at most 11 characters are kept, a number follows.
@@ -29,7 +30,7 @@ public:
     void stop() KAAS_EXCLUDES(mutex_);
 
 private:
-    void run(const std::string& name) KAAS_EXCLUDES(mutex_);
+    void run() KAAS_EXCLUDES(mutex_);
 
     Mutex mutex_;
     CondVar wake_;

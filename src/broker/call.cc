@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,24 @@ void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlic
 void Call::refuse(Refusal why, const std::string& text) {
     services_.refusals.count(why);
     close(text);
+}
+
+void run_on_pool(CallPtr call, base::Executor::Work work, base::Executor::Work then) {
+    auto& pool = call->services().io_pool;
+    pool.post([call = std::move(call), work = std::move(work), then = std::move(then)]() mutable {
+        auto& home = call->home();
+        try {
+            // Whatever holds the request dies on its reactor: what the work holds goes before.
+            std::exchange(work, {})();
+        } catch (const std::exception& thrown) {
+            then = [call = std::move(call), why = std::string(thrown.what()),
+                    not_run = std::move(then)] {
+                call->close("its answer could not be made: " + why);
+            };
+        }
+        call.reset();
+        home.post(std::move(then));
+    });
 }
 
 }  // namespace kaas::broker

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/executor.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
 #include "net/exchange.h"
@@ -66,5 +67,9 @@ private:
 };
 
 using CallPtr = std::shared_ptr<Call>;
+
+/// Runs `work` on the I/O pool, then `then` on the call's reactor. An exception of `work`, as when
+/// memory is short, costs this request its connection and nobody else anything.
+void run_on_pool(CallPtr call, base::Executor::Work work, base::Executor::Work then);
 
 }  // namespace kaas::broker

@@ -105,11 +105,10 @@ private:
         for (std::size_t i = 0; i < parts_.size(); ++i) resolve(context_.targets[i], parts_[i]);
         if (read_parts(storage::Patience::kNever)) return decide();
         // Something is not in memory: the disk is waited for elsewhere.
-        call_->services().io_pool.post([self = shared_from_this()]() mutable {
-            (void)self->read_parts(storage::Patience::kMayBlock);
-            auto& home = self->call_->home();
-            home.post([self = std::move(self)] { self->decide(); });
-        });
+        run_on_pool(
+            call_,
+            [self = shared_from_this()] { (void)self->read_parts(storage::Patience::kMayBlock); },
+            [self = shared_from_this()] { self->decide(); });
     }
 
     void resolve(const FetchTarget& target, Part& part) {

@@ -148,15 +148,15 @@ void list_offsets(CallPtr call, wire::ListOffsetsRequest request) {
     }
     list_all(*listing);
     if (listing->searches.empty()) return listing->call->answer(listing->response);
-    auto& io_pool = listing->call->services().io_pool;
-    io_pool.post([listing = std::move(listing)]() mutable {
-        for (auto& search : listing->searches) {
-            fill(*search.out, find(*search.log, search.timestamp, listing->isolation),
-                 listing->call->version());
-        }
-        auto& home = listing->call->home();
-        home.post([listing = std::move(listing)] { listing->call->answer(listing->response); });
-    });
+    run_on_pool(
+        listing->call,
+        [listing] {
+            for (auto& search : listing->searches) {
+                fill(*search.out, find(*search.log, search.timestamp, listing->isolation),
+                     listing->call->version());
+            }
+        },
+        [listing] { listing->call->answer(listing->response); });
 }
 
 }  // namespace kaas::broker
