@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "bin/cli.h"
+#include "bin/last_resort.h"
 #include "bin/local_files.h"
 #include "bin/signals.h"
 #include "broker/broker.h"
@@ -15,8 +16,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,7 +77,17 @@ std::string ready_text(const broker::Broker& running, const broker::BrokerConfig
     return text;
 }
 
+/// When the broker has kept its time, the rest is a matter of milliseconds.
+constexpr std::chrono::seconds kLongestEnd{2};
+
+/// Some thread cannot be joined: it is in a system call on a volume that does not answer.
+[[noreturn]] void leave_what_hangs() {
+    log::error(kTarget, "the stop hangs, perhaps on a volume: ended as a kill would end it");
+    std::_Exit(kFailed);
+}
+
 int run(const broker::BrokerConfig& config, Signals& signals) {
+    std::optional<LastResort> last_resort;  // the broker's destruction is within its time too
     auto started = broker::Broker::start(
         config, {.on_lost = [&signals](const std::string& why) { signals.lose(why); }});
     if (!started) {
@@ -89,6 +102,7 @@ int run(const broker::BrokerConfig& config, Signals& signals) {
     } else {
         log::info(kTarget, "{}: stopping", woken.why);
     }
+    last_resort.emplace(config.settings.kaas_drain_timeout_ms + kLongestEnd, leave_what_hangs);
     running.stop();
     log::info(kTarget, "stopped");
     return woken.lost ? kFailed : kDone;

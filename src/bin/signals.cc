@@ -15,10 +15,17 @@ namespace {
 /// Sent by `lose` to this process; a stranger's is passed over.
 constexpr int kLost = SIGUSR1;
 
-sigset_t awaited() {
+/// To stop.
+sigset_t requests() {
     sigset_t signals;
     sigemptyset(&signals);
-    for (int signal : {SIGTERM, SIGINT, kLost}) sigaddset(&signals, signal);
+    for (int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+    return signals;
+}
+
+sigset_t awaited() {
+    sigset_t signals = requests();
+    sigaddset(&signals, kLost);
     return signals;
 }
 
@@ -37,10 +44,8 @@ WakeUp Signals::wait() {
         KAAS_ASSERT(sigwait(&signals, &signal) == 0);
         base::MutexLock lock(mutex_);
         if (signal == kLost && !lost_) continue;
-        sigset_t interrupt;
-        sigemptyset(&interrupt);
-        sigaddset(&interrupt, SIGINT);
-        pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+        sigset_t deadly = requests();
+        pthread_sigmask(SIG_UNBLOCK, &deadly, nullptr);
         if (lost_) return {.lost = true, .why = why_};
         return {.lost = false, .why = signal == SIGINT ? "SIGINT" : "SIGTERM"};
     }

@@ -20,8 +20,8 @@ class Signals {
 public:
     Signals();
 
-    /// Main thread: until a signal comes or `lose` is called. SIGINT is deadly from then on: a
-    /// second Ctrl-C does not wait for the end of a drain.
+    /// Main thread: until a signal comes or `lose` is called. SIGINT and SIGTERM are deadly from
+    /// then on: a second one does not wait for the end of a drain.
     [[nodiscard]] WakeUp wait() KAAS_EXCLUDES(mutex_);
     /// Any thread: wakes the main thread; the first reason counts.
     void lose(const std::string& why) KAAS_EXCLUDES(mutex_);

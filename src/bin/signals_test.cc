@@ -21,6 +21,20 @@ TEST(Signals, TermAsksForAStop) {
     EXPECT_EQ(woken.why, "SIGTERM");
 }
 
+TEST(Signals, SecondOneEndsTheProcessAtOnce) {
+    for (int signal : {SIGTERM, SIGINT}) {
+        EXPECT_EXIT(
+            {
+                Signals signals;
+                ::kill(::getpid(), SIGTERM);
+                (void)signals.wait();
+                ::kill(::getpid(), signal);
+                (void)signals.wait();  // for ever, as a drain that hangs
+            },
+            ::testing::KilledBySignal(signal), "");
+    }
+}
+
 TEST(Signals, LostSaysWhyAndTheFirstReasonCounts) {
     Signals signals;
     signals.lose("fenced");

@@ -1,5 +1,6 @@
 #include "broker/broker.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread_pool.h"
@@ -19,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -97,9 +99,13 @@ public:
         if (stopped_) return;
         stopped_ = true;
         draining_ = true;
-        milliseconds patience = config_.settings.kaas_drain_timeout_ms;
-        server_.stop(patience);
-        if (node_) node_->stop();
+        // A client that does not read its answer has no claim on the time of the partitions.
+        const auto& clock = base::Clock::system();
+        const milliseconds patience = config_.settings.kaas_drain_timeout_ms;
+        const auto deadline = clock.now() + patience;
+        server_.stop(patience / 2);
+        const auto left = std::chrono::floor<milliseconds>(deadline - clock.now());
+        if (node_) node_->stop(std::max(left, milliseconds(0)));
         finish_what_is_under_way();
         health_.reset();
     }

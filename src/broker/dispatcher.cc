@@ -51,4 +51,9 @@ void Dispatcher::disconnected(const net::Peer& peer) {
     services_->state_of(*net::Reactor::current()).parked.drop(peer.connection_id);
 }
 
+void Dispatcher::draining() {
+    if (services_ == nullptr) return;  // the start has failed
+    services_->state_of(*net::Reactor::current()).parked.close();
+}
+
 }  // namespace kaas::broker

@@ -20,6 +20,7 @@ public:
 
     void handle(std::unique_ptr<net::Exchange> exchange) override;
     void disconnected(const net::Peer& peer) override;
+    void draining() override;
 
 private:
     Services* services_ = nullptr;

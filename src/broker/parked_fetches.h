@@ -3,29 +3,39 @@
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
+#include <utility>
 
 namespace kaas::broker {
 
-/// The fetches of one reactor that wait for data, by connection, so that those of a dead connection
-/// can be dropped at once instead of at their `max_wait_ms`. Thread: its reactor.
+/// The fetches of one reactor that wait for data, by connection: those of a dead connection are
+/// dropped, and all are answered when the broker stops, at once instead of at their `max_wait_ms`.
+/// Thread: its reactor.
 class ParkedFetches {
 public:
-    using Drop = std::function<void()>;
+    /// How a fetch stops waiting; called at most once, and taken off the list before.
+    struct Waiting {
+        std::function<void()> drop;
+        std::function<void()> answer;  ///< with what there is
+    };
 
-    /// One at a time per connection: a connection's next request waits for this one's answer.
-    void add(std::uint64_t connection, Drop drop) { drops_[connection] = std::move(drop); }
-    void remove(std::uint64_t connection) { drops_.erase(connection); }
-    void drop(std::uint64_t connection) {
-        auto at = drops_.find(connection);
-        if (at == drops_.end()) return;
-        Drop drop = std::move(at->second);
-        drops_.erase(at);
-        drop();
+    /// False once closed: nothing waits any more. One at a time per connection: a connection's next
+    /// request waits for this one's answer.
+    [[nodiscard]] bool open() const { return open_; }
+    void add(std::uint64_t connection, Waiting waiting) {
+        waiting_[connection] = std::move(waiting);
     }
-    [[nodiscard]] std::size_t size() const { return drops_.size(); }
+    void remove(std::uint64_t connection) { waiting_.erase(connection); }
+    void drop(std::uint64_t connection) {
+        if (auto waiting = waiting_.extract(connection)) waiting.mapped().drop();
+    }
+    void close() {
+        open_ = false;
+        for (auto& [connection, waiting] : std::exchange(waiting_, {})) waiting.answer();
+    }
 
 private:
-    std::unordered_map<std::uint64_t, Drop> drops_;
+    std::unordered_map<std::uint64_t, Waiting> waiting_;
+    bool open_ = true;
 };
 
 }  // namespace kaas::broker

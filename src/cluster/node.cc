@@ -52,6 +52,8 @@ namespace {
 constexpr const char* kLockFile = "kaas.lock";
 constexpr std::chrono::seconds kWatchInterval{1};
 constexpr std::chrono::seconds kMeasureInterval{10};
+/// Of a node that nobody stopped: its start has failed, or a test is over.
+constexpr std::chrono::seconds kPatience{30};
 
 /// `<broker id>.<incarnation>`, as `session_path` names them.
 std::optional<catalog::Holder> session_of(std::string_view name) {
@@ -125,10 +127,10 @@ private:
 class Node::Impl {
 public:
     explicit Impl(NodeOptions options) : options_(std::move(options)) {}
-    ~Impl() { stop(); }
+    ~Impl() { stop(kPatience); }
 
     Result<void> start();
-    void stop();
+    void stop(std::chrono::milliseconds patience);
 
     NodeOptions options_;
     std::unique_ptr<PartitionTable> table_;
@@ -413,10 +415,10 @@ void Node::Impl::lost(const Error& why) {
     options_.on_lost(why);
 }
 
-void Node::Impl::stop() {
+void Node::Impl::stop(std::chrono::milliseconds patience) {
     if (std::exchange(stopped_, true)) return;
     watch_->stop();
-    if (table_) table_->close();
+    if (table_) table_->close(patience);
     control_->stop();
     if (controller_) {
         base::InlineExecutor here;
@@ -447,6 +449,6 @@ PartitionTable& Node::partitions() { return *impl_->table_; }
 Controller& Node::controller() { return *impl_->controller_; }
 const std::vector<MissingVolume>& Node::missing_volumes() const { return impl_->missing_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }
-void Node::stop() { impl_->stop(); }
+void Node::stop(std::chrono::milliseconds patience) { impl_->stop(patience); }
 
 }  // namespace kaas::cluster

@@ -79,8 +79,10 @@ public:
     [[nodiscard]] bool storage_stalled() const;
 
     /// Releases every partition, then the reign, then the sessions: the next start has nothing to
-    /// recover. New requests must have stopped coming. May be called twice.
-    void stop();
+    /// recover. Partitions that take longer than `patience` are left as a crash would leave them;
+    /// but a volume that hangs holds up the end of the reign and of its session for as long as it
+    /// hangs. New requests must have stopped coming. May be called twice.
+    void stop(std::chrono::milliseconds patience);
 
 private:
     class Impl;

@@ -22,16 +22,20 @@
 #include "storage/log_config.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
+#include "storage/testing_log.h"
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -41,6 +45,7 @@
 namespace kaas::cluster {
 namespace {
 
+using namespace std::chrono_literals;
 using storage::MemoryVolume;
 
 class NodeTest : public ::testing::Test {
@@ -328,6 +333,75 @@ TEST_F(NodeTest, AnsweredTopicsSurviveDeathAtAnyStep) {
         if (gone) EXPECT_EQ(image->topic("first"), nullptr) << at;
         if (whole) return;
     }
+}
+
+/// A volume that does not answer syncs of a kind until the test lets it. Its threads are those of
+/// the node, which cannot be joined before.
+class Hang {
+public:
+    Hang(MemoryVolume& volume, std::string file_end)
+        : file_end_(std::move(file_end)), until_(let_go_.get_future().share()) {
+        volume.set_hook([this](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+            if (step.operation != storage::Operation::kSync || !step.path.ends_with(file_end_))
+                return std::nullopt;
+            ++hanging_;
+            until_.wait();
+            return std::nullopt;
+        });
+    }
+    void let_go() { let_go_.set_value(); }
+    [[nodiscard]] int hanging() const { return hanging_; }
+
+private:
+    const std::string file_end_;
+    std::promise<void> let_go_;
+    std::shared_future<void> until_;
+    std::atomic<int> hanging_ = 0;
+};
+
+TEST_F(NodeTest, ClosingIsBoundedThoughTheCycleHangs) {
+    // More than the pool can wait for one after the other: 5 s each.
+    constexpr int kPartitions = 40;
+    auto node = start();
+    const auto topic = create(*node, "busy", kPartitions);
+    ASSERT_TRUE(topic);
+    auto reader = node->partitions().reader();
+    Hang hang(volume_, ".log");
+    std::atomic<int> answered = 0;
+    for (int i = 0; i < kPartitions; ++i) {
+        auto log = reader.find(*topic, base::PartitionId(i)).log;
+        ASSERT_NE(log, nullptr);
+        ASSERT_TRUE(log->append(storage::testing::to_append(
+            storage::testing::make_batch({}), storage::Acks::kAll, here_,
+            [&](storage::Result<storage::Appended>) { ++answered; })));
+    }
+    await([&] { return hang.hanging() > 0; });
+    const auto began = base::Clock::system().now();
+    node->partitions().close(100ms);
+    EXPECT_LT(base::Clock::system().now() - began, 20s);
+    EXPECT_EQ(answered, kPartitions) << "nobody waits for the volume";
+    hang.let_go();
+    node->stop(60s);
+}
+
+TEST_F(NodeTest, ClosingIsBoundedThoughEveryReleaseHangs) {
+    auto node = start();
+    const auto topic = create(*node, "idle", 4);
+    ASSERT_TRUE(topic);
+    auto reader = node->partitions().reader();
+    for (int i = 0; i < 4; ++i) {
+        std::promise<bool> good;
+        auto log = reader.find(*topic, base::PartitionId(i)).log;
+        ASSERT_TRUE(log->append(storage::testing::to_append(
+            storage::testing::make_batch({}), storage::Acks::kAll, here_,
+            [&](storage::Result<storage::Appended> result) { good.set_value(!!result); })));
+        ASSERT_TRUE(good.get_future().get());
+    }
+    Hang hang(volume_, ".jsonl");
+    EXPECT_FALSE(node->partitions().close(100ms));
+    EXPECT_GT(hang.hanging(), 0);
+    hang.let_go();
+    node->stop(60s);
 }
 
 TEST_F(NodeTest, LostSessionIsSaidOnce) {

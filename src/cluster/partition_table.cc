@@ -106,7 +106,7 @@ public:
 
     bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
     void tick() KAAS_EXCLUDES(mutex_);
-    void close() KAAS_EXCLUDES(mutex_);
+    bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
 
@@ -135,6 +135,7 @@ private:
                                                             const storage::LogConfig& config) const;
     void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
         KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
     void finish(Batch& batch) KAAS_REQUIRES(mutex_);
 
     void remove_when_closed(const base::TopicId& topic) KAAS_REQUIRES(mutex_);
@@ -149,6 +150,7 @@ private:
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
     void keep_house() KAAS_EXCLUDES(mutex_);
     void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool all_jobs_done(base::Clock::Steady deadline) KAAS_REQUIRES(mutex_);
 
     const Options options_;
     Versioned<TableView> views_;
@@ -164,6 +166,8 @@ private:
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
     base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
+    /// While all logs close: when the last of them stops waiting for its cycle.
+    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
 };
 
 std::shared_ptr<const TableView> PartitionTable::Impl::first_view() {
@@ -355,7 +359,7 @@ void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const stor
                                  bool discarded) {
     if (discarded) {
         log->abandon(storage::ErrorCode::kClosed);
-    } else if (auto released = log->release(options_.release_patience); !released) {
+    } else if (auto released = log->release(release_patience()); !released) {
         base::log::warn("cluster", "{}: released without a last line: {}", partition->directory(),
                         released.error().context);
     }
@@ -365,6 +369,14 @@ void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const stor
         go_on(partition);
     }
     flush();
+}
+
+std::chrono::milliseconds PartitionTable::Impl::release_patience() const {
+    base::MutexLock lock(mutex_);
+    if (!release_by_) return options_.release_patience;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*release_by_ - options_.clock->now());
+    return std::max(left, std::chrono::milliseconds(0));
 }
 
 void PartitionTable::Impl::finish(Batch& batch) {
@@ -520,10 +532,12 @@ std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {
     return logs;
 }
 
-void PartitionTable::Impl::close() {
+bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
+    const auto now = options_.clock->now();
     {
         base::MutexLock lock(mutex_);
         closing_ = true;
+        release_by_ = now + std::min(patience, options_.release_patience);
         auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
         for (const auto& [id, local] : topics_) {
             for (const auto& partition : local.partitions) {
@@ -532,8 +546,28 @@ void PartitionTable::Impl::close() {
         }
     }
     flush();
-    base::MutexLock lock(mutex_);
-    while (workers_ > 0 || !jobs_.empty()) idle_.wait(mutex_);
+    std::deque<Job> undone;  // they hold logs: not to be dropped under the lock
+    std::vector<storage::LogPtr> open;
+    {
+        base::MutexLock lock(mutex_);
+        if (all_jobs_done(now + patience)) return true;
+        undone.swap(jobs_);
+        open = open_logs();
+    }
+    base::log::warn("cluster",
+                    "{} partitions were not released in time: the next start recovers them",
+                    open.size());
+    for (const auto& log : open) log->abandon(storage::ErrorCode::kClosed);
+    return false;
+}
+
+bool PartitionTable::Impl::all_jobs_done(base::Clock::Steady deadline) {
+    while (workers_ > 0 || !jobs_.empty()) {
+        const auto left = deadline - options_.clock->now();
+        if (left.count() <= 0) return false;
+        idle_.wait_for(mutex_, left);
+    }
+    return true;
 }
 
 void PartitionTable::Impl::flush() {
@@ -594,6 +628,6 @@ std::size_t PartitionTable::opening() const { return impl_->count(Hosting::kOpen
 std::size_t PartitionTable::offline() const { return impl_->count(Hosting::kOffline); }
 std::size_t PartitionTable::serving() const { return impl_->count(Hosting::kServing); }
 void PartitionTable::tick() { impl_->tick(); }
-void PartitionTable::close() { impl_->close(); }
+bool PartitionTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 
 }  // namespace kaas::cluster

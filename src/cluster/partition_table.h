@@ -101,7 +101,8 @@ public:
         /// Logs that open or close at once; the I/O pool has other work too.
         std::size_t width = 8;
         UpkeepPace upkeep;
-        /// How long a log that closes may wait for its running cycle.
+        /// How long a log that closes may wait for its running cycle. Logs that close together
+        /// share it: of a volume that hangs, one would otherwise wait behind the other.
         std::chrono::milliseconds release_patience{5'000};
     };
 
@@ -131,9 +132,10 @@ public:
     /// To be called about once a second, on any one thread; it does no I/O.
     void tick();
 
-    /// Releases every log; on return each has answered what it could and written its last line.
-    /// Blocks; not on the I/O pool. Later images open nothing.
-    void close();
+    /// Releases every log: each answers what it can and writes its last line. False when
+    /// `patience` has passed before: what hangs still hangs then, and every log takes nothing any
+    /// more. Blocks; not on the I/O pool. Later images open nothing.
+    bool close(std::chrono::milliseconds patience);
 
 private:
     class Impl;

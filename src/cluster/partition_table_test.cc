@@ -306,6 +306,7 @@ TEST_F(PartitionTableTest, LogThatDoesNotOpenIsTriedAgainLaterAndLater) {
         released_.clear();
         std::chrono::milliseconds pause{0};
         while (released_.empty()) {
+            ASSERT_LT(pause, 1min) << "never tried again";
             tick(100ms);
             pause += 100ms;
         }
@@ -404,6 +405,14 @@ TEST_F(PartitionTableTest, NameIsFreeForANewTopicAtOnce) {
     EXPECT_EQ(new_reader().find("orders", base::PartitionId(0)).state, Hosting::kServing);
     EXPECT_EQ(find().state, Hosting::kServing);
     EXPECT_EQ(new_reader().find(old, base::PartitionId(0)).state, Hosting::kUnknown);
+}
+
+TEST_F(PartitionTableTest, ClosingReleasesEveryLog) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    auto log = find().log;
+    EXPECT_FALSE(table_->close(0ms)) << "the pool has not done it yet";
+    EXPECT_EQ(log->failure()->code, storage::ErrorCode::kClosed);
 }
 
 TEST_F(PartitionTableTest, DeletionWhileItOpensClosesIt) {

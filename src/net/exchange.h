@@ -46,8 +46,7 @@ public:
 
     [[nodiscard]] virtual const base::FrameRef& frame() const = 0;
     [[nodiscard]] virtual Peer& peer() = 0;
-    /// The connection's: a `base::Executor`, with timers, and where `net::spawn` would start
-    /// coroutines.
+    /// The connection's: a `base::Executor`, with timers.
     [[nodiscard]] virtual Reactor& reactor() = 0;
 
     virtual void pass() = 0;
@@ -64,8 +63,11 @@ class RequestHandler {
 public:
     virtual ~RequestHandler() = default;
     virtual void handle(std::unique_ptr<Exchange> exchange) = 0;
-    /// The connection is gone: forget what belongs to it (fetch sessions, parked fetches).
+    /// The connection is gone: forget what waits for it (parked fetches).
     virtual void disconnected(const Peer& peer) = 0;
+    /// The server stops: once on each reactor that had connections, whose open requests should be
+    /// answered as soon as they can be. None comes after.
+    virtual void draining() {}
 };
 
 }  // namespace kaas::net

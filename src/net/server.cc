@@ -59,6 +59,9 @@ Server::Server(ServerOptions options, ReactorPool& reactors, RequestHandler& han
 
 Server::~Server() {
     stop(std::chrono::milliseconds(0));
+    // What the I/O pool holds comes back by itself: its calls wait for no client.
+    while (!wait_until_empty(std::chrono::seconds(1))) {
+    }
     // The last connections may have posted for the server: wait until that has run.
     for (auto& shard : shards_) shard->reactor().run_and_wait([] {});
     registry_.remove(kUsedName, {});
@@ -86,11 +89,7 @@ void Server::stop(std::chrono::milliseconds patience) {
         for (auto& acceptor : acceptors_) acceptor->stop();
     });
     on_each_reactor(&Shard::drain);
-    if (wait_until_empty(patience)) return;
-    on_each_reactor(&Shard::close_all);
-    // What the I/O pool holds comes back by itself: its calls wait for no client.
-    while (!wait_until_empty(std::chrono::seconds(1))) {
-    }
+    if (!wait_until_empty(patience)) on_each_reactor(&Shard::close_all);
 }
 
 std::size_t Server::open_connections() const {

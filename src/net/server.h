@@ -64,7 +64,8 @@ public:
     /// Accepts on all listeners.
     void start();
     /// Stops accepting and reading, lets open exchanges end for at most `patience`, closes what is
-    /// left. May be called twice.
+    /// left. A connection whose socket the I/O pool holds is counted as open until it comes back;
+    /// the destructor waits for that, `stop` does not. May be called twice.
     void stop(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
 
     [[nodiscard]] const FrameMemory& request_memory() const { return memory_; }

@@ -473,6 +473,13 @@ TEST_F(ServerTest, StoppingLetsOpenRequestsEnd) {
     EXPECT_EQ(handler_.requests(), 1U);
 }
 
+TEST_F(ServerTest, EachReactorTellsTheHandlerOnceThatADrainBegins) {
+    start();
+    server_->stop(0ms);
+    server_->stop(0ms);
+    EXPECT_EQ(handler_.drains(), reactors_.size());
+}
+
 TEST_F(ServerTest, StoppingWithoutPatienceClosesWhatIsOpen) {
     start();
     TestClient client = connect();

@@ -50,9 +50,10 @@ void Shard::adopt(base::UniqueFd socket, Peer peer, const Listener& listener) {
 }
 
 void Shard::drain() {
-    draining_ = true;
+    if (std::exchange(draining_, true)) return;
     second_.reset();
     for (auto& connection : connections_) connection->drain();
+    handler().draining();
 }
 
 void Shard::close_all() {

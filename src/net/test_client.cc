@@ -120,6 +120,12 @@ void ScriptedHandler::disconnected(const Peer&) {
     changed_.notify_all();
 }
 
+void ScriptedHandler::draining() {
+    EXPECT_NE(Reactor::current(), nullptr);
+    base::MutexLock lock(mutex_);
+    ++drains_;
+}
+
 std::unique_ptr<Exchange> ScriptedHandler::take(const std::string& name) {
     base::MutexLock lock(mutex_);
     for (;;) {
@@ -169,6 +175,11 @@ void ScriptedHandler::wait_for_disconnects(std::size_t count) {
 std::size_t ScriptedHandler::requests() const {
     base::MutexLock lock(mutex_);
     return requests_;
+}
+
+std::size_t ScriptedHandler::drains() const {
+    base::MutexLock lock(mutex_);
+    return drains_;
 }
 
 void ScriptedHandler::on(std::string word, std::function<void(std::unique_ptr<Exchange>)> action) {

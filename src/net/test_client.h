@@ -60,6 +60,7 @@ class ScriptedHandler final : public RequestHandler {
 public:
     void handle(std::unique_ptr<Exchange> exchange) override KAAS_EXCLUDES(mutex_);
     void disconnected(const Peer& peer) override KAAS_EXCLUDES(mutex_);
+    void draining() override KAAS_EXCLUDES(mutex_);
 
     /// Waits for a held exchange.
     [[nodiscard]] std::unique_ptr<Exchange> take(const std::string& name) KAAS_EXCLUDES(mutex_);
@@ -69,6 +70,8 @@ public:
     void wait_for_requests(std::size_t count) KAAS_EXCLUDES(mutex_);
     void wait_for_disconnects(std::size_t count) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t requests() const KAAS_EXCLUDES(mutex_);
+    /// Reactors that were told of a drain.
+    [[nodiscard]] std::size_t drains() const KAAS_EXCLUDES(mutex_);
     /// Answers requests that start with `word`.
     void on(std::string word, std::function<void(std::unique_ptr<Exchange>)> action)
         KAAS_EXCLUDES(mutex_);
@@ -81,6 +84,7 @@ private:
         KAAS_GUARDED_BY(mutex_);
     std::size_t requests_ KAAS_GUARDED_BY(mutex_) = 0;
     std::size_t disconnects_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::size_t drains_ KAAS_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kaas::net

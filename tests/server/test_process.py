@@ -1,6 +1,8 @@
 """The process as its owner sees it: start, refusal, signals, listeners, health."""
 
+import contextlib
 import json
+import os
 import pathlib
 import re
 import resource
@@ -15,6 +17,7 @@ import urllib.request
 
 import broker as kaas_broker
 import pytest
+from kafka_wire.batch import Batch
 from kafka_wire.connection import Connection
 
 
@@ -170,25 +173,78 @@ def requests_received(kaas):
     return sum(map(int, counts))
 
 
-def test_a_draining_broker_is_not_ready_but_alive(kaas):
-    with Connection(kaas.bootstrap) as connection:
-        connection.call("CreateTopics", 7, {"timeout_ms": 30000, "topics": [
-            {"name": "slow", "num_partitions": 1, "replication_factor": 1}]})
-        # The drain waits for this answer, which comes only at the end of its wait.
-        connection.send("Fetch", 11, {
-            "replica_id": -1, "max_wait_ms": 5000, "min_bytes": 1 << 20, "max_bytes": 1 << 20,
-            "topics": [{"topic": "slow", "partitions": [
-                {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}]})
+def create(connection, name):
+    connection.call("CreateTopics", 7, {"timeout_ms": 30000, "topics": [
+        {"name": name, "num_partitions": 1, "replication_factor": 1}]})
+
+
+def send_fetch(connection, name, max_wait_ms):
+    """Asks for what is there, or for the first bytes that come."""
+    return connection.send("Fetch", 11, {
+        "replica_id": -1, "max_wait_ms": max_wait_ms, "min_bytes": 1, "max_bytes": 1 << 20,
+        "topics": [{"topic": name, "partitions": [
+            {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}]})
+
+
+def test_a_fetch_that_waits_is_answered_when_the_stop_begins(kaas):
+    with Connection(kaas.bootstrap, timeout=25) as connection:
+        create(connection, "quiet")
+        fetch = send_fetch(connection, "quiet", max_wait_ms=600_000)
         while requests_received(kaas) < 2:
             pass
         kaas.process.send_signal(signal.SIGTERM)
-        seen = set()
-        while kaas.process.poll() is None and 503 not in seen:
-            try:
-                seen.add(get(kaas, "/readyz")[0])
-            except (urllib.error.URLError, ConnectionError):
-                pass  # it has gone
-        assert 503 in seen
+        answer = connection.receive("Fetch", 11, fetch)
+        assert answer["responses"][0]["partitions"][0]["error_code"] == 0
+    assert kaas.process.wait(30) == 0
+
+
+@contextlib.contextmanager
+def hanging_read(kaas):
+    """A thread of the broker reads a segment that does not come: in its place is a pipe without a
+    writer, whose open waits for ever, as on a volume that does not answer."""
+    with Connection(kaas.bootstrap) as connection:
+        create(connection, "stuck")
+        produced = connection.call("Produce", 7, {"acks": -1, "timeout_ms": 10000, "topic_data": [
+            {"name": "stuck", "partition_data": [{"index": 0, "records": Batch().build()}]}]})
+        assert produced["responses"][0]["partition_responses"][0]["error_code"] == 0
+    kaas.stop()
+    segment, = (kaas.directory / "data").glob("stuck.*/0/*/*.log")
+    segment.unlink()
+    os.mkfifo(segment)
+    kaas.start()
+    with Connection(kaas.bootstrap) as connection:
+        before = requests_received(kaas)
+        send_fetch(connection, "stuck", max_wait_ms=0)
+        while requests_received(kaas) == before:
+            pass
+        yield
+    kaas.kill()
+
+
+def test_a_stop_ends_in_time_though_a_thread_hangs(kaas_factory):
+    kaas = kaas_factory({"kaas.drain.timeout.ms": "500"})
+    with hanging_read(kaas):
+        kaas.process.send_signal(signal.SIGTERM)
+        assert kaas.process.wait(30) == 1
+        assert "the stop hangs" in kaas.log()
+
+
+def test_a_second_signal_ends_a_stop_that_hangs_at_once(kaas_factory):
+    kaas = kaas_factory({"kaas.drain.timeout.ms": "3600000"})
+    with hanging_read(kaas):
+        kaas.process.send_signal(signal.SIGTERM)
+        while "SIGTERM: stopping" not in kaas.log():
+            assert kaas.process.poll() is None
+        kaas.process.send_signal(signal.SIGTERM)
+        assert kaas.process.wait(30) == -signal.SIGTERM
+
+
+def test_a_draining_broker_is_not_ready_but_alive(kaas_factory):
+    kaas = kaas_factory({"kaas.drain.timeout.ms": "3600000"})
+    with hanging_read(kaas):
+        kaas.process.send_signal(signal.SIGTERM)
+        while get(kaas, "/readyz")[0] != 503:
+            assert kaas.process.poll() is None
         assert get(kaas, "/livez")[0] == 200
         assert json.loads(get(kaas, "/healthz")[1])["status"] == "draining"
 

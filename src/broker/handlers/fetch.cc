@@ -165,7 +165,8 @@ private:
         });
         // Counted as Apache does: not only in whole batches, which may never add up to it.
         bool enough = available_ >= min_bytes_ || parts_.empty();
-        if (enough || news || call_->reactor().now() >= deadline_) return answer();
+        bool may_wait = call_->state().parked.open() && call_->reactor().now() < deadline_;
+        if (enough || news || !may_wait) return answer();
         park();
     }
 
@@ -187,7 +188,8 @@ private:
             std::chrono::ceil<std::chrono::milliseconds>(deadline_ - call_->reactor().now());
         timer_.arm(left, [this] { wake(); });
         parked_ = shared_from_this();
-        call_->state().parked.add(call_->peer().connection_id, [this] { leave(); });
+        call_->state().parked.add(call_->peer().connection_id,
+                                  {.drop = [this] { leave(); }, .answer = [this] { wake(); }});
     }
 
     void wake() {
