@@ -45,8 +45,10 @@ public:
     /// Bound port of the health server; 0 when there is none.
     [[nodiscard]] std::uint16_t health_port() const;
 
-    /// Ends in good order: open requests have `kaas.drain.timeout.ms`, then partitions are
-    /// released. Until it returns, `/readyz` says no. May be called twice.
+    /// Ends in good order within `kaas.drain.timeout.ms`: open requests have half of it, the
+    /// release of partitions the rest. But a thread that hangs on a volume is joined when it comes
+    /// back: who cannot wait for that ends the process. Until it returns, `/readyz` says no. May be
+    /// called twice.
     void stop();
 
 private:
