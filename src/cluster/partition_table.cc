@@ -537,7 +537,8 @@ bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
     {
         base::MutexLock lock(mutex_);
         closing_ = true;
-        release_by_ = now + std::min(patience, options_.release_patience);
+        // Half of it stays for those behind them in the queue, whose volume may be well.
+        release_by_ = now + std::min(patience / 2, options_.release_patience);
         auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
         for (const auto& [id, local] : topics_) {
             for (const auto& partition : local.partitions) {
