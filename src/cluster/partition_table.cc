@@ -28,48 +28,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace kaas::cluster {
-
-// ---- look-ups ---------------------------------------------------------------------------------
-
-namespace {
-
-Hosted look_up(const HostedTopicPtr* hosted, const catalog::Topic* known,
-               base::PartitionId partition) {
-    const auto at = static_cast<std::size_t>(partition.value());
-    if (hosted != nullptr && partition.value() >= 0 && at < (*hosted)->slots.size()) {
-        if (const auto& slot = (*hosted)->slots[at]) return slot->get();
-    }
-    const bool exists = known != nullptr && known->partition(partition) != nullptr;
-    return {exists ? Hosting::kNotHere : Hosting::kUnknown, nullptr};
-}
-
-}  // namespace
-
-PartitionReader::PartitionReader(const Versioned<TableView>& views) : views_(views) {}
-PartitionReader::PartitionReader(PartitionReader&&) noexcept = default;
-PartitionReader& PartitionReader::operator=(PartitionReader&&) noexcept = default;
-PartitionReader::~PartitionReader() = default;
-
-Hosted PartitionReader::find(const base::TopicId& topic, base::PartitionId partition) {
-    const auto& view = *views_.get();
-    return look_up(view.by_id.find(topic), view.image->topic(topic), partition);
-}
-
-Hosted PartitionReader::find(std::string_view topic, base::PartitionId partition) {
-    const auto& view = *views_.get();
-    return look_up(view.by_name.find(topic), view.image->topic(topic), partition);
-}
-
-const catalog::Image& PartitionReader::image() { return *views_.get()->image; }
-
-// ---- the table --------------------------------------------------------------------------------
-
 namespace {
 
 struct LocalTopic {
