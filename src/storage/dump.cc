@@ -64,17 +64,17 @@ bool is_text(std::string_view bytes) {
     return base::is_utf8(bytes) && std::ranges::none_of(bytes, is_control);
 }
 
-/// What lies behind the last good line of an epoch log may be what a crash left of one write: the
-/// beginning of a line, and NULs. Empty when it is that; otherwise what is wrong.
+/// What lies behind the last good line of an epoch log may be what a crash left of what was not
+/// fsynced: the beginning of a line, or NULs and what reached the disk behind them. Empty when it
+/// is that; otherwise what is wrong.
 std::string_view fault_of_end(std::string_view end, bool is_all) {
     if (end.empty()) return {};
     constexpr std::string_view kBegin = R"({"log":)";  // of every picture
     if (is_all && !end.starts_with(kBegin) && !kBegin.starts_with(end))
         return "not the beginning of an epoch log";
-    const auto last = end.find_last_not_of('\0');
-    const auto newline = end.find('\n');
-    if (newline < last && last != std::string_view::npos) return "lines that are no JSON objects";
-    return {};
+    const bool is_one_line = end.find('\n') >= end.size() - 1;
+    const bool has_hole = end.find('\0') != std::string_view::npos;
+    return is_one_line || has_hole ? std::string_view() : "lines that are no JSON objects";
 }
 
 /// A key or value: text as it is, anything else in hexadecimal digits under a name that says so.

@@ -28,6 +28,11 @@ namespace {
 
 namespace json = boost::json;
 
+/// What the log itself says in a line: what kind of line it is, and how much was fsynced before it.
+json::value own_mark(std::string_view kind, std::uint64_t fsynced_bytes) {
+    return json::object{{kind, fsynced_bytes}};
+}
+
 /// The object as one line, with our own key, if there is one, in front of the caller's.
 Result<std::string> to_line(json::value log, const json::object& callers) {
     KAAS_ASSERT(!callers.contains(kLogKey));
@@ -97,7 +102,7 @@ Result<EpochLog> EpochLog::create(Volume& volume, EpochLogPath path, std::int32_
     KAAS_TRY_ASSIGN(started, log.start_file(1, line));
     KAAS_TRY(volume.sync_directory(log.path_.directory));
     log.file_ = std::move(started.file);
-    log.length_ = log.picture_bytes_ = started.length;
+    log.length_ = log.picture_bytes_ = log.fsynced_ = log.told_ = started.length;
     return log;
 }
 
@@ -119,7 +124,8 @@ Result<void> EpochLog::append(std::span<const json::object> changes) {
     KAAS_TRY(still_good());
     std::string lines;
     for (const auto& change : changes) {
-        KAAS_TRY_ASSIGN(line, to_line(nullptr, change));
+        const bool tells = lines.empty() && told_ < fsynced_;
+        KAAS_TRY_ASSIGN(line, to_line(tells ? own_mark("change", fsynced_) : nullptr, change));
         lines += line;
     }
     if (lines.empty()) return {};
@@ -131,16 +137,17 @@ Result<void> EpochLog::append(std::span<const json::object> changes) {
 
 Result<void> EpochLog::sync() {
     KAAS_TRY(still_good());
-    if (!unsynced_) return {};
+    if (!has_unsynced()) return {};
     KAAS_TRY(end_on_error(file_->sync()));
-    unsynced_ = unsynced_changes_ = false;
+    fsynced_ = length_;
+    unsynced_changes_ = false;
     return {};
 }
 
 Result<void> EpochLog::append_synced(const json::object& facts) {
     KAAS_TRY(still_good());
     if (unsynced_changes_) KAAS_TRY(sync());
-    KAAS_TRY_ASSIGN(line, to_line("synced", facts));
+    KAAS_TRY_ASSIGN(line, to_line(own_mark("synced", fsynced_), facts));
     KAAS_TRY(write_lines(line));
     unvouched_ = false;
     return {};
@@ -148,7 +155,7 @@ Result<void> EpochLog::append_synced(const json::object& facts) {
 
 Result<void> EpochLog::release(const json::object& facts) {
     KAAS_TRY(sync());
-    KAAS_TRY_ASSIGN(line, to_line("released", facts));
+    KAAS_TRY_ASSIGN(line, to_line(own_mark("released", fsynced_), facts));
     KAAS_TRY(write_lines(line));
     KAAS_TRY(sync());
     ended_by_ =
@@ -173,7 +180,7 @@ Result<void> EpochLog::roll(const json::object& picture) {
     KAAS_TRY(end_on_error(name_next_file(number_ + 1)));
     if (number_ > 1) superseded_.push_back(number_);
     file_ = std::move(started->file);
-    length_ = picture_bytes_ = started->length;
+    length_ = picture_bytes_ = fsynced_ = told_ = started->length;
     ++number_;
     unvouched_ = false;  // the line in file 1 vouches for the picture
     return {};
@@ -182,7 +189,7 @@ Result<void> EpochLog::roll(const json::object& picture) {
 /// Puts the line into file 1 that makes `number` the current file. Durable before that file takes a
 /// change: a change there must not be missed by a taker who reads file 1.
 Result<void> EpochLog::name_next_file(std::uint32_t number) {
-    KAAS_TRY_ASSIGN(line, to_line("next", {{"file", number}}));
+    KAAS_TRY_ASSIGN(line, to_line(own_mark("next", first_file_length_), {{"file", number}}));
     std::unique_ptr<File> reopened;
     File* first = file_.get();
     if (number_ == 1) {
@@ -212,7 +219,7 @@ Result<void> EpochLog::remove_superseded(SessionCheck& session) {
 Result<void> EpochLog::write_lines(const std::string& lines) {
     KAAS_TRY(end_on_error(write(*file_, length_, lines)));
     length_ += lines.size();
-    unsynced_ = true;
+    told_ = fsynced_;
     return {};
 }
 

@@ -41,16 +41,16 @@ struct EpochLogOptions {
 /// The owner's side of one epoch of an epoch log (DESIGN 6): JSON lines in a directory that nobody
 /// else ever writes in. `epoch_reader.h` has the taker's side.
 ///
-///     {"log":{"kind":"manifest","epoch":7,"file":1},"owner":...}    the picture, as the caller
-///     gave it
-///     {"roll":...}                                                  a change, as the caller gave
+///     {"log":{"kind":"manifest","epoch":7,"file":1},"owner":...}  the picture, as the caller gave
 ///     it
-///     {"log":"synced","up_to":4711}                                 all above was fsynced when
-///     this was written
-///     {"log":"next","file":2}                                       file 1 only: the picture now
-///     stands in file 2
-///     {"log":"released"}                                            all above was fsynced; nothing
-///     will follow
+///     {"roll":...}                            a change, as the caller gave it
+///     {"log":{"change":4096},"drop":...}      the first change behind an fsync
+///     {"log":{"synced":5120},"up_to":4711}    all changes above were fsynced when this was written
+///     {"log":{"next":5120},"file":2}          file 1 only: the picture now stands in file 2
+///     {"log":{"released":5120}}               all above was fsynced; nothing will follow
+///
+/// The number says up to which byte of this file all was fsynced when the line was written. Nothing
+/// above that byte may be missing; what stands behind it, a crash may have lost in any order.
 ///
 /// Durability: a line counts once a `sync` that began after its `append` has returned. A picture
 /// counts when `create` or `roll` returns. Errors: the first failed or short write or fsync ends
@@ -105,7 +105,7 @@ public:
 
     [[nodiscard]] std::int32_t epoch() const { return epoch_; }
     [[nodiscard]] const EpochLogPath& path() const { return path_; }
-    [[nodiscard]] bool has_unsynced() const { return unsynced_; }
+    [[nodiscard]] bool has_unsynced() const { return fsynced_ < length_; }
     /// The error that ended the epoch, or kClosed after a release; empty while the log is good.
     [[nodiscard]] const std::optional<Error>& ended_by() const { return ended_by_; }
 
@@ -121,6 +121,7 @@ private:
     /// Remembers the first error for ever.
     [[nodiscard]] Result<void> end_on_error(Result<void> result);
     [[nodiscard]] Result<void> still_good() const;
+    /// Writes lines of which the first says how much was fsynced, if there is news of that.
     [[nodiscard]] Result<void> write_lines(const std::string& lines);
     /// Creates file `number` with a picture and makes both durable.
     [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& line);
@@ -138,7 +139,8 @@ private:
     std::uint64_t length_ = 0;
     std::uint64_t first_file_length_ = 0;  ///< meaningful once number_ > 1
     std::uint64_t picture_bytes_ = 0;
-    bool unsynced_ = false;          ///< anything, hints included
+    std::uint64_t fsynced_ = 0;      ///< bytes of the current file
+    std::uint64_t told_ = 0;         ///< ... as far as a line says so
     bool unsynced_changes_ = false;  ///< something that a hint must not vouch for
     bool unvouched_ = true;
     std::vector<std::uint32_t> superseded_;

@@ -138,7 +138,7 @@ private:
     void crash() {
         trace_.push_back(fmt::format("{}the machine dies", std::string(depth_, ' ')));
         ++crashes_;
-        volume_.crash({.seed = random_()});
+        volume_.crash({.seed = random_(), .holes = chance(2)});
         for (auto& owner : owners_) {
             owner->marked = true;
             owner->phase = Owner::Phase::kStopped;

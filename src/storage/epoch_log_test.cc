@@ -84,15 +84,25 @@ protected:
 TEST_F(EpochLogTest, FileIsReadableText) {
     auto log = create(7, R"({"owner":{"broker":1},"segments":[]})");
     ASSERT_TRUE(log) << log.error().context;
-    ASSERT_TRUE(log->append(object(R"({"roll":10})")));
+    const std::vector<json::object> changes = {object(R"({"roll":10})"), object(R"({"drop":1})")};
+    ASSERT_TRUE(log->append(changes));
+    ASSERT_TRUE(log->sync());
+    ASSERT_TRUE(log->append(changes));
     ASSERT_TRUE(log->sync());
     ASSERT_TRUE(log->append_synced(object(R"({"up_to":10})")));
+    ASSERT_TRUE(log->append_synced(object(R"({"up_to":20})")));
+    ASSERT_TRUE(log->append(changes.back()));
     ASSERT_TRUE(log->release());
     EXPECT_EQ(text_of(7, 1),
               R"({"log":{"kind":"manifest","epoch":7,"file":1},"owner":{"broker":1},"segments":[]}
 {"roll":10}
-{"log":"synced","up_to":10}
-{"log":"released"}
+{"drop":1}
+{"log":{"change":105},"roll":10}
+{"drop":1}
+{"log":{"synced":149},"up_to":10}
+{"log":{"synced":149},"up_to":20}
+{"drop":1}
+{"log":{"released":228}}
 )");
     EXPECT_EQ(path_.file(0x1f, 2), "p/0000001f/manifest-2.jsonl");
 }
@@ -144,11 +154,37 @@ TEST_F(EpochLogTest, TextsAreReadUpToTheirLastGoodLine) {
         {"NoObjectAtTheEnd", "{\"a\":1}\n[1]\n17\n", {"{\"a\":1}"}, ""},
         {"NotUtf8AtTheEnd", "{\"a\":1}\n{\"b\":\"\xff\"}\n", {"{\"a\":1}"}, ""},
         {"TooDeepAtTheEnd", "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}", {}, ""},
-        {"GarbageInTheMiddle", "{\"a\":1}\nxx\n{\"b\":2}\n", {}, "f at byte 8"},
-        {"TornLineInTheMiddle", "{\"a\":1}\n{\"b\":\n{\"c\":3}\n{\"d\":4}\n", {}, "f at byte 8"},
-        {"NoObjectInTheMiddle", "{\"a\":1}\n[]\n{\"b\":2}\n", {}, "f at byte 8"},
-        {"HoleInTheMiddle", "{\"a\":1}\n\0\0\0\0{\"b\":2}\n"s, {}, "f at byte 8"},
-        {"HoleThatSwallowedANewline", "{\"a\":1}\0\0\0{\"b\":2}\n"s, {}, "f at byte 7"},
+        // What stands behind a bad line came to the disk before it, if nothing says otherwise.
+        {"LostLineBeforeAKeptOne", "{\"a\":1}\n\0\0\0\0{\"b\":2}\n"s, {"{\"a\":1}"}, ""},
+        {"LostLineBeforeAKeptHint",
+         "{\"a\":1}\n\0\0\0\0{\"log\":{\"synced\":8}}\n"s,
+         {"{\"a\":1}"},
+         ""},
+        {"TornLineBeforeAKeptHint",
+         "{\"a\":1}\n{\"b\":\0\0{\"log\":{\"change\":8},\"c\":3}\n"s,
+         {"{\"a\":1}"},
+         ""},
+        {"GarbageWithoutProof", "{\"a\":1}\nxx\n{\"log\":{\"synced\":\"9\"}}\n", {"{\"a\":1}"}, ""},
+        {"HoleInWhatWasFsynced",
+         "{\"a\":1}\n\0\0\0\0{\"log\":{\"synced\":9}}\n"s,
+         {},
+         "f at byte 8"},
+        {"GarbageInWhatWasFsynced",
+         "{\"a\":1}\nxx\n{\"b\":2}\n{\"log\":{\"change\":11},\"c\":3}\n",
+         {},
+         "f at byte 8"},
+        {"TornLineInWhatWasFsynced",
+         "{\"a\":1}\n{\"b\":\n{\"log\":{\"released\":14}}\n",
+         {},
+         "f at byte 8"},
+        {"HoleBeforeTheNextFile",
+         "{\"a\":1}\n\0\0\0\0{\"log\":{\"next\":12},\"file\":2}\n"s,
+         {},
+         "f at byte 8"},
+        {"HoleThatSwallowedAnFsyncedNewline",
+         "{\"a\":1}\0\0\0{\"log\":{\"synced\":8}}\n"s,
+         {},
+         "f at byte 7"},
         {"TornFirstLineBeforeGoodOnes", "{\"a\":\n{\"b\":2}\n", {}, "f at byte 0"},
         {"HoleAtTheStart", "\0\0\0\n{\"b\":2}\n"s, {}, "f at byte 0"},
     };
@@ -168,6 +204,41 @@ TEST_F(EpochLogTest, TextsAreReadUpToTheirLastGoodLine) {
     }
 }
 
+TEST_F(EpochLogTest, DamageToWhatWasFsyncedIsRefused) {
+    auto log = create(1);
+    ASSERT_TRUE(log->append(object("{\"a\":1}")));
+    ASSERT_TRUE(log->roll(object("{\"a\":1}")));
+    ASSERT_TRUE(log->append(object("{\"b\":1}")));
+    ASSERT_TRUE(log->roll(object("{\"a\":1,\"b\":1}")));
+    ASSERT_TRUE(log->append(object("{\"c\":1}")));
+    ASSERT_TRUE(log->sync());
+    ASSERT_TRUE(log->append(object("{\"d\":1}")));
+    ASSERT_TRUE(log->append_synced());
+    ASSERT_TRUE(log->release());
+    for (std::uint32_t number : {1U, 3U}) {
+        const auto text = text_of(1, number);
+        std::size_t lines = 0;
+        for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
+            SCOPED_TRACE(fmt::format("{} at {}", number, begin));
+            ++lines;
+            const bool is_last = text.find('\n', begin) + 1 == text.size();
+            auto file = volume_.open(path_.file(1, number), OpenMode::kReadWrite);
+            auto damaged = text;
+            damaged[begin] = 'x';
+            base::ByteView piece = base::as_bytes(damaged);
+            ASSERT_TRUE((*file)->write_at(0, {&piece, 1}));
+            auto state = read_epoch(volume_, path_, 1);
+            if (!is_last) {
+                ASSERT_FALSE(state);
+                EXPECT_THAT(state.error().context, HasSubstr(fmt::format("at byte {}:", begin)));
+            }
+            piece = base::as_bytes(text);
+            ASSERT_TRUE((*file)->write_at(0, {&piece, 1}));
+        }
+        EXPECT_GE(lines, 4U);
+    }
+}
+
 TEST_F(EpochLogTest, WrongLinesAreRefusedByFileAndOffset) {
     const std::string stamp = R"({"log":{"kind":"manifest","epoch":1,"file":1}})"
                               "\n";
@@ -180,16 +251,18 @@ TEST_F(EpochLogTest, WrongLinesAreRefusedByFileAndOffset) {
         {"OtherKind", R"({"log":{"kind":"slot","epoch":1,"file":1}})", 0},
         {"OtherEpoch", R"({"log":{"kind":"manifest","epoch":2,"file":1}})", 0},
         {"OtherFile", R"({"log":{"kind":"manifest","epoch":1,"file":2}})", 0},
-        {"UnknownOwnLine", stamp + R"({"log":"frobnicate"})", stamp.size()},
-        {"OwnKeyIsNoText", stamp + R"({"log":1})", stamp.size()},
+        {"UnknownOwnLine", stamp + R"({"log":{"frobnicate":1}})", stamp.size()},
+        {"OwnKeyIsNoMark", stamp + R"({"log":"synced"})", stamp.size()},
         {"SecondPicture", stamp + stamp, stamp.size()},
-        {"LineBehindRelease", stamp + R"({"log":"released"})" + "\n{\"a\":1}", stamp.size() + 19},
-        {"NextNamesNoFile", stamp + R"({"log":"next"})", stamp.size()},
-        {"NextNamesItself", stamp + R"({"log":"next","file":1})", stamp.size()},
-        {"NextGoesBack", stamp + R"({"log":"next","file":3})" + "\n" + R"({"log":"next","file":2})",
-         stamp.size() + 24},
-        {"ChangeBehindNext", stamp + R"({"log":"next","file":2})" + "\n{\"a\":1}",
-         stamp.size() + 24},
+        {"LineBehindRelease", stamp + R"({"log":{"released":9}})" + "\n{\"a\":1}",
+         stamp.size() + 23},
+        {"NextNamesNoFile", stamp + R"({"log":{"next":9}})", stamp.size()},
+        {"NextNamesItself", stamp + R"({"log":{"next":9},"file":1})", stamp.size()},
+        {"NextGoesBack",
+         stamp + R"({"log":{"next":9},"file":3})" + "\n" + R"({"log":{"next":9},"file":2})",
+         stamp.size() + 28},
+        {"ChangeBehindNext", stamp + R"({"log":{"next":9},"file":2})" + "\n{\"a\":1}",
+         stamp.size() + 28},
     };
     for (const auto& row : table) {
         SCOPED_TRACE(row.fault);

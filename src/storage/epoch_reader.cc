@@ -70,12 +70,29 @@ struct Chapter {
     std::uint32_t next = 0;  ///< the file that goes on from here; 0 for none
 };
 
+/// What the log itself says in a line: what kind of line it is, and how much of its file was
+/// fsynced before it was written.
+struct Mark {
+    std::string_view kind;
+    std::uint64_t fsynced_bytes;
+};
+
+std::optional<Mark> mark_of(const json::object& line) {
+    const json::value* log = line.if_contains(kLogKey);
+    if (log == nullptr || !log->is_object() || log->get_object().size() != 1) return std::nullopt;
+    const auto& [kind, bytes] = *log->get_object().begin();
+    if (!bytes.is_int64() || bytes.get_int64() < 0) return std::nullopt;
+    return Mark{.kind = kind, .fsynced_bytes = static_cast<std::uint64_t>(bytes.get_int64())};
+}
+
 /// Takes one line below the picture into `chapter`; gives what is wrong with it, if anything.
 std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
     EpochState& state = chapter.state;
     if (state.released) return "a line behind the release";
-    const json::value* log = line.if_contains(kLogKey);
-    if (log != nullptr && text_of(*log) == "next" && state.file == 1) {
+    const auto mark = mark_of(line);
+    if (!mark && line.contains(kLogKey)) return "not a mark of the log's own";
+    const std::string_view name = mark ? mark->kind : "change";
+    if (name == "next" && state.file == 1) {
         auto file = number_at(line, "file");
         if (!file || *file <= std::max(chapter.next, 1U) || *file > UINT32_MAX) {
             return "no file to go on with";
@@ -86,18 +103,15 @@ std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
     if (chapter.next != 0) return "a change behind the line that names the next file";
 
     auto kind = EpochLine::Kind::kChange;
-    if (log != nullptr) {
-        std::string_view name = text_of(*log);
-        if (name == "synced") {
-            kind = EpochLine::Kind::kSynced;
-        } else if (name == "released") {
-            kind = EpochLine::Kind::kReleased;
-            state.released = true;
-        } else {
-            return "a line of the log's own that this version does not know";
-        }
-        line.stable_erase(kLogKey);
+    if (name == "synced") {
+        kind = EpochLine::Kind::kSynced;
+    } else if (name == "released") {
+        kind = EpochLine::Kind::kReleased;
+        state.released = true;
+    } else if (name != "change") {
+        return "a line of the log's own that this version does not know";
     }
+    line.stable_erase(kLogKey);  // `name` was in there
     state.lines.push_back({.kind = kind, .object = std::move(line)});
     if (kind != EpochLine::Kind::kChange) {
         state.vouched_lines = state.lines.size();
@@ -171,10 +185,15 @@ Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name)
         std::string_view line = text.substr(begin, stop == text.npos ? stop : stop - begin);
         std::size_t next = stop == text.npos ? text.size() : stop + 1;
         if (auto object = parse_object(line)) {
-            if (bad) return corrupt(name, *bad, "no JSON object, but one follows");
-            file.lines.push_back(std::move(*object));
-            file.offsets.push_back(begin);
-            file.end = next;
+            if (!bad) {
+                file.lines.push_back(std::move(*object));
+                file.offsets.push_back(begin);
+                file.end = next;
+            } else if (file.lines.empty()) {
+                return corrupt(name, *bad, "no picture, but a line follows");
+            } else if (auto mark = mark_of(*object); mark && mark->fsynced_bytes > *bad) {
+                return corrupt(name, *bad, "no JSON object, and it was fsynced: a later line says");
+            }
         } else if (!bad && !is_blank(line)) {
             bad = begin;
         }

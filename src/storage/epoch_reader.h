@@ -79,11 +79,13 @@ struct TakenEpoch {
 struct EpochFile {
     std::vector<boost::json::object> lines;
     std::vector<std::size_t> offsets;  ///< of each line in the text
-    std::size_t end = 0;  ///< where the last good line ends; behind it are NULs or a torn line
+    std::size_t end = 0;               ///< where the last line that counts ends
 };
 
-/// Splits a file into lines. The first line that is no JSON object ends the log, if nothing behind
-/// it is one. Errors: kCorrupt with `name` and the offset of the bad line. Never throws.
+/// Splits a file into lines. The first line that is no JSON object ends the log: it was never
+/// fsynced, and what stands behind it reached the disk before it, if at all. Errors: kCorrupt with
+/// `name` and the offset of the bad line when it was fsynced, because a line behind it says so, or
+/// because it is the picture and lines stand behind it. Never throws.
 [[nodiscard]] Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name);
 
 }  // namespace kaas::storage

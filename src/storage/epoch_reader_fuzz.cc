@@ -9,6 +9,8 @@
 #include "storage/memory_volume.h"
 #include "storage/volume.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +40,11 @@ void parse(std::string_view text) {
     KAAS_ASSERT(with_nuls && with_nuls->lines == file->lines);
 
     auto with_line = parse_epoch_file(std::string(text) + "\n{\"further\":1}\n", "f");
-    KAAS_ASSERT(!with_line || with_line->lines.size() == file->lines.size() + 1);
+    KAAS_ASSERT(!with_line || with_line->lines.size() - file->lines.size() <= 1);
+
+    auto with_proof = parse_epoch_file(
+        fmt::format("{}\n{{\"log\":{{\"synced\":{}}}}}\n", text, text.size() + 1), "f");
+    KAAS_ASSERT(!with_proof || with_proof->lines.size() == file->lines.size() + 1);
 }
 
 void read(std::string_view first, std::string_view second) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -234,18 +235,43 @@ void MemoryTree::revert(MemoryNode& node, const CrashFate& fate, Dice& dice) {
     for (const auto& [name, child] : node.entries) revert(*child, fate, dice);
 }
 
-void MemoryTree::revert_file(MemoryNode& node, const CrashFate& fate, Dice& dice) {
+void MemoryTree::keep_prefix(MemoryNode& node, Dice& dice) {
     std::uint64_t unsynced_bytes = 0;
     for (const auto& write : node.unsynced) unsynced_bytes += write.bytes.size();
-    std::uint64_t kept = fate.holes ? unsynced_bytes : dice.up_to(unsynced_bytes);
+    std::uint64_t kept = dice.up_to(unsynced_bytes);
     for (const auto& write : node.unsynced) {
-        if (fate.holes && !dice.coin()) continue;
         auto part = std::string_view(write.bytes).substr(0, kept);
         kept -= part.size();
         if (!part.empty()) overwrite(node.durable, write.offset, part);
     }
-    if (!fate.holes && dice.coin() && node.durable.size() < node.content.size()) {
+    if (dice.coin() && node.durable.size() < node.content.size()) {
         node.durable.resize(node.content.size());
+    }
+}
+
+void MemoryTree::keep_pages(MemoryNode& node, Dice& dice) {
+    // Small ones, so that what a test writes spans a few.
+    const std::uint64_t page_bytes = std::uint64_t{1} << dice.up_to(9);
+    std::map<std::uint64_t, std::size_t> writes_kept;  // by page: the first so many are on the disk
+    for (std::size_t i = 0; i < node.unsynced.size(); ++i) {
+        const auto& write = node.unsynced[i];
+        for (std::uint64_t at = 0; at < write.bytes.size();) {
+            const auto offset = write.offset + at;
+            const auto page = offset / page_bytes;
+            auto part = std::string_view(write.bytes).substr(at, (page + 1) * page_bytes - offset);
+            const auto [kept, is_new] = writes_kept.try_emplace(page);
+            if (is_new) kept->second = dice.up_to(node.unsynced.size());
+            if (i < kept->second) overwrite(node.durable, offset, part);
+            at += part.size();
+        }
+    }
+}
+
+void MemoryTree::revert_file(MemoryNode& node, const CrashFate& fate, Dice& dice) {
+    if (fate.holes) {
+        keep_pages(node, dice);
+    } else {
+        keep_prefix(node, dice);
     }
     node.unsynced.clear();
     node.content = node.durable;

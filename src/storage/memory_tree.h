@@ -90,6 +90,8 @@ private:
     static void make_durable(const NameChange& change);
     static void revert(MemoryNode& node, const CrashFate& fate, Dice& dice);
     static void revert_file(MemoryNode& node, const CrashFate& fate, Dice& dice);
+    static void keep_prefix(MemoryNode& node, Dice& dice);
+    static void keep_pages(MemoryNode& node, Dice& dice);
 
     NodePtr root_ = std::make_shared<MemoryNode>(true);
     std::vector<NameChange> pending_;

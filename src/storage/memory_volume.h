@@ -54,9 +54,9 @@ struct CrashFate {
     /// and of each file a prefix of the unsynced bytes is kept, cut anywhere, perhaps with NULs up
     /// to the old length.
     std::optional<std::uint64_t> seed;
-    /// With a seed: writes are kept or lost one by one, NULs where lost bytes lie before kept ones.
-    /// More than a file system that extends a file in order does, and what it may do to bytes
-    /// overwritten in place.
+    /// With a seed: what was written since the last sync is kept or lost page by page, in any
+    /// order, each as it was at some moment since, NULs where a lost one lies before a kept one. So
+    /// write back the page cache, a disk its cache, an NFS client its WRITEs.
     bool holes = false;
 };
 

@@ -105,6 +105,10 @@ public:
     std::optional<std::vector<std::string>> trace;
 
     [[nodiscard]] std::size_t acknowledged() const { return ledger_.acknowledged(); }
+    /// Few, so that a manifest has lines which nothing has synced yet.
+    [[nodiscard]] std::uint64_t checkpoint_bytes() {
+        return static_cast<std::uint64_t>(pick(1, 2000));
+    }
 
 private:
     friend struct Process;
@@ -229,14 +233,26 @@ private:
             if (current_ != nullptr) kill();
             return;
         }
+        if (depth_ == 0 && chance(2)) checkpoint_often();
+        if (violation_) return;
         note("the power fails");
         for (const auto& process : processes_) process->dead = true;
         current_ = nullptr;
         ++boots_;
         CrashFate fate;
-        if (!chance(4)) fate.seed = random_();
+        if (!chance(4)) fate = {.seed = random_(), .holes = chance(2)};
         volume_.crash(fate);
         ledger_.forget_written();
+    }
+
+    /// Leaves lines in the manifest that nothing has synced, if nobody interrupts.
+    void checkpoint_often() {
+        for (auto turns = pick(2, 6); turns > 0; --turns) {
+            if (current_ == nullptr || current_->log == nullptr || current_->log->failure()) return;
+            send();
+            if (current_ != nullptr) cycle();
+            if (current_ != nullptr) run_pool();
+        }
     }
 
     void keep_house() {
@@ -283,7 +299,7 @@ private:
         current_->log->set_config(config_);
     }
     void configure() {
-        config_.segment_bytes = static_cast<std::int32_t>(pick(900, 3000));
+        config_.segment_bytes = static_cast<std::int32_t>(pick(900, chance(3) ? 9000 : 3000));
         config_.index_interval_bytes = static_cast<std::int32_t>(pick(0, 400));
         config_.segment_ms = chance(4) ? pick(1000, 20'000) : LogConfig{}.segment_ms;
         config_.file_delete_delay_ms = pick(0, 8000);
@@ -571,7 +587,7 @@ Process::Process(Simulation& owner, Volume& volume, base::Clock& clock)
                .io_width = 1,
                .clock = &clock,
                .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid()}},
-               .checkpoint_bytes = 2000}) {}
+               .checkpoint_bytes = owner.checkpoint_bytes()}) {}
 
 Result<void> Process::confirm() {
     ++checks;
