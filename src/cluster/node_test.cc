@@ -244,7 +244,7 @@ TEST_F(NodeTest, DeleteAndCreateAgainInALoopIsANewTopicEachTime) {
         EXPECT_TRUE(ids.insert(*id).second);
         auto found = node->partitions().reader().find("orders", base::PartitionId(0));
         ASSERT_EQ(found.state, Hosting::kServing);
-        EXPECT_EQ(found.log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(0));
+        EXPECT_EQ(found.log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(0));
         ASSERT_TRUE(remove(*node, "orders"));
     }
     await([&] { return node->partitions().image()->deletions().empty(); });

@@ -258,7 +258,7 @@ TEST_F(PartitionTableTest, NewerEpochReplacesTheLog) {
     assign(1, mine());
     ASSERT_EQ(find().state, Hosting::kServing);
     EXPECT_EQ(find().log->epoch(), base::LeaderEpoch(1));
-    EXPECT_EQ(find().log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(1));
+    EXPECT_EQ(find().log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(1));
 }
 
 TEST_F(PartitionTableTest, FirstWriteIsReported) {
@@ -286,7 +286,7 @@ TEST_F(PartitionTableTest, FailedLogIsGivenUpAndComesBackUnderTheNextEpoch) {
     ASSERT_EQ(released_, (std::vector<catalog::PartitionEpoch>{{first(), base::LeaderEpoch(0)}}));
     assign(1, mine());
     ASSERT_EQ(find().state, Hosting::kServing);
-    EXPECT_GE(find().log->latest(storage::Isolation::kReadUncommitted).offset, base::Offset(1))
+    EXPECT_GE(find().log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(1))
         << "what was acknowledged; recovery may have found the other batch too";
     EXPECT_TRUE(append(*find().log).good());
 }

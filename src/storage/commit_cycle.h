@@ -27,7 +27,8 @@ private:
 
 /// One writer's part in the commit cycles of its log dir. A cycle calls, in this order and never
 /// two cycles at once: `take`, `write`, `answer_written` (if anybody waits for that alone),
-/// `settle`. Thread: the log dir's commit thread, or one that stands in for it while it waits.
+/// `to_sync`, `synced` (if there was a file to sync), `settle`. Thread: the log dir's commit
+/// thread, or one that stands in for it while it waits.
 class CommitMember {
 public:
     virtual ~CommitMember() = default;

@@ -15,10 +15,11 @@ namespace kaas::storage {
 struct LogView {
     /// All segments but the last, by base offset.
     std::shared_ptr<const std::vector<SegmentSpan>> sealed;
-    /// The last one, as far as it is durable; without a segment when nothing was written.
+    /// The last one, up to the high watermark; without a segment when nothing was written.
     SegmentSpan last{};
     base::Offset log_start{0};
-    /// Everything below is durable and checked; nothing above may be seen.
+    /// Everything below is written, synced as `flush.messages` asks, and checked; nothing above may
+    /// be seen.
     base::Offset high_watermark{0};
     base::Offset last_stable_offset{0};
 
@@ -36,9 +37,9 @@ class PlaceMemory {
 public:
     static constexpr std::size_t kPlaces = 64;
 
-    /// `offset` is the base of a batch at `position` of `segment`.
+    /// Who looks for `offset` in `segment` finds the first batch that he wants at `position`.
     void remember(base::Offset offset, const SegmentName& segment, std::uint64_t position);
-    /// The position of the batch that begins at `offset`.
+    /// The position that was remembered for `offset`.
     [[nodiscard]] std::optional<std::uint64_t> find(base::Offset offset,
                                                     const SegmentName& segment) const;
 

@@ -182,12 +182,13 @@ CommitMember::Pace PartitionLog::take() {
         volume_.is_local() && std::ranges::any_of(cycle_tickets_, [](const Ticket& ticket) {
             return ticket.acks == Acks::kLeader;
         });
-    if (checkpoint_wanted_ && checkpoint_job_ == PoolJob::kNone) {
+    prepares_upkeep_ = upkeep_wanted_ && upkeep_job_ == PoolJob::kNone;
+    flushes_ = must_flush();
+    // It vouches for what is synced: without a flush in this cycle it would be copied for nothing.
+    if (checkpoint_wanted_ && flushes_ && checkpoint_job_ == PoolJob::kNone) {
         checkpoint_wanted_ = false;
-        producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
         checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.images()};
     }
-    prepares_upkeep_ = upkeep_wanted_ && upkeep_job_ == PoolJob::kNone;
     roll_after_.reset();
     if (prepares_upkeep_) {
         upkeep_wanted_ = false;
@@ -243,14 +244,19 @@ std::int64_t PartitionLog::unsynced_for_ms() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
-File* PartitionLog::to_sync() {
-    if (cycle_error_ || unsynced_records_ == 0) return nullptr;
+bool PartitionLog::must_flush() const {
+    auto records = unsynced_records_;
+    for (const auto& piece : pieces_) records += piece.records;
     const auto limits = config();
     // On a remote volume a write only reaches this machine's cache: each cycle pushes its bytes
     // out.
     // A log start is recorded durably: so must be the records before it.
-    const bool due = unsynced_records_ >= limits->flush_messages || !volume_.is_local() ||
-                     prepares_upkeep_ || unsynced_for_ms() >= limits->flush_ms;
+    return records == 0 || records >= limits->flush_messages || !volume_.is_local() ||
+           prepares_upkeep_ || unsynced_for_ms() >= limits->flush_ms;
+}
+
+File* PartitionLog::to_sync() {
+    const bool due = !cycle_error_ && flushes_ && unsynced_records_ > 0;
     return due ? active_log_.get() : nullptr;
 }
 
@@ -330,7 +336,7 @@ void PartitionLog::publish(Wakeups& wakeups) {
     const auto forgotten = pieces_.size() - std::min(pieces_.size(), PlaceMemory::kPlaces);
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         const auto& piece = pieces_[i];
-        durable_bytes_ += piece.bytes.size();
+        visible_bytes_ += piece.bytes.size();
         if (i < forgotten) continue;
         places_.remember(piece.base_offset, piece.placement.after.name(), piece.placement.position);
     }
@@ -430,6 +436,7 @@ void PartitionLog::checkpoint_due() {
     base::MutexLock lock(mutex_);
     reminder_set_ = false;
     if (ended_ || !unrecorded_) return;
+    producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
     checkpoint_wanted_ = true;
     ask_for_cycle();
 }
@@ -445,6 +452,8 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
         checkpoint_job_ = PoolJob::kQueued;
         return true;
     }
+    unrecorded_bytes_ =
+        std::min(unrecorded_bytes_, written_.bytes);  // a roll records all before it
     if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
         checkpoint_wanted_ = true;
     // What waits for flush.ms is looked at again even if nothing more comes.

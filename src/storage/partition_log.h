@@ -39,7 +39,7 @@ namespace kaas::storage {
 enum class Acks {
     kNone,    ///< acks=0: nobody waits
     kLeader,  ///< acks=1: written and checked
-    kAll,     ///< acks=all: fsynced and checked
+    kAll,     ///< acks=all: fsynced, as `flush.messages` asks, and checked
 };
 
 enum class Isolation { kReadUncommitted, kReadCommitted };
@@ -96,11 +96,11 @@ struct ReadResult {
     std::vector<AbortedTransaction> aborted{};
 };
 
-/// Wakes a parked fetch. Fires once: when enough is durable, at once if anything came since the
+/// Wakes a parked fetch. Fires once: when enough may be seen, at once if anything came since the
 /// fetch looked, or when the log ends.
 struct Watch {
     base::Offset beyond{0};       ///< the high watermark that the fetch saw
-    std::uint64_t min_bytes = 1;  ///< how many more durable bytes are enough
+    std::uint64_t min_bytes = 1;  ///< how many more bytes to see are enough
     base::Executor* home = nullptr;
     base::Executor::Work wake;
 };
@@ -158,9 +158,10 @@ public:
     /// After this returns `wake` is not posted any more; it may be on its way.
     void unwatch(WatchId id) KAAS_EXCLUDES(view_mutex_);
 
-    /// Where the log begins and ends for readers. Thread: any.
-    [[nodiscard]] OffsetAndTimestamp earliest() const KAAS_EXCLUDES(view_mutex_);
-    [[nodiscard]] OffsetAndTimestamp latest(Isolation isolation) const KAAS_EXCLUDES(view_mutex_);
+    /// Where the log begins and ends for readers. Thread: any. Errors: the log's own failure.
+    [[nodiscard]] Result<OffsetAndTimestamp> earliest() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Result<OffsetAndTimestamp> latest(Isolation isolation) const
+        KAAS_EXCLUDES(view_mutex_);
     /// The first record that is not older than `timestamp_ms`; empty when all are. Decodes at most
     /// one batch. Thread: one that may block. Errors: as `read`.
     [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> first_at_or_after(
@@ -307,7 +308,7 @@ private:
     struct Watcher {
         WatchId id;
         Watch watch;
-        std::uint64_t until_bytes;  ///< of `durable_bytes_`
+        std::uint64_t until_bytes;  ///< of `visible_bytes_`
     };
 
     PartitionLog(PartitionLogOptions options, Opened opened);
@@ -323,6 +324,8 @@ private:
 
     // On the cycle's thread.
     [[nodiscard]] std::int64_t unsynced_for_ms() const;
+    /// Whether this cycle must leave nothing unsynced (`flush.messages`, `flush.ms`).
+    [[nodiscard]] bool must_flush() const;
     [[nodiscard]] Result<void> write_pieces();
     [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
     [[nodiscard]] Result<void> begin_epoch();
@@ -375,9 +378,9 @@ private:
         KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<std::uint64_t> start_of(const SegmentSpan& span, base::Offset offset,
                                                  Patience patience) KAAS_EXCLUDES(view_mutex_);
-    /// So that whoever goes on reading where this slice ends finds the place at once.
-    void remember_next(const SegmentSpan& span, File& file, std::uint64_t position,
-                       Patience patience) KAAS_EXCLUDES(view_mutex_);
+    /// So that whoever goes on reading where a slice ends finds the place at once.
+    void remember(const SegmentSpan& span, base::Offset offset, std::uint64_t position)
+        KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::Offset log_start() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Result<LogView> open_view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Patience allowed(Patience patience) const;
@@ -420,7 +423,8 @@ private:
     std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
-    bool begun_ = false;  ///< the epoch has its directory, first segment and manifest
+    bool flushes_ = false;  ///< it leaves nothing unsynced
+    bool begun_ = false;    ///< the epoch has its directory, first segment and manifest
     std::shared_ptr<Segment> active_;
     std::shared_ptr<File> active_log_;
     SegmentFacts written_;  ///< the active segment, as far as it is written
@@ -452,7 +456,7 @@ private:
     std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);
     WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
     /// Since this log was opened: what a parked fetch counts.
-    std::uint64_t durable_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
+    std::uint64_t visible_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
 };
 
 using LogPtr = std::shared_ptr<PartitionLog>;

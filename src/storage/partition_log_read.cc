@@ -97,15 +97,15 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
         }
         KAAS_TRY_ASSIGN(start, start_of(bound, read.from, patience));
         if (start >= bound.facts.bytes) continue;  // a compacted segment may end in a hole
-        KAAS_TRY_ASSIGN(end, cut_after_whole_batch(volume_, bound, start, read.max_bytes,
+        KAAS_TRY_ASSIGN(cut, cut_after_whole_batch(volume_, bound, start, read.max_bytes,
                                                    read.at_least_one_batch, patience));
         const bool more_segments = span->facts.end < limit;
         result.available_bytes =
             more_segments ? read.max_bytes : std::min(read.max_bytes, bound.facts.bytes - start);
-        if (end == start) return {};
+        if (cut.end == start) return {};
         KAAS_TRY_ASSIGN(file, bound.segment->log(volume_, patience));
-        if (end < bound.facts.bytes) remember_next(bound, *file, end, patience);
-        result.records = {.file = std::move(file), .offset = start, .length = end - start};
+        if (cut.next && cut.end < bound.facts.bytes) remember(bound, *cut.next, cut.end);
+        result.records = {.file = std::move(file), .offset = start, .length = cut.end - start};
         result.available_bytes = std::max(result.available_bytes, result.records.length);
         return {};
     }
@@ -123,13 +123,9 @@ Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offs
     return place ? place->position : span.facts.bytes;
 }
 
-void PartitionLog::remember_next(const SegmentSpan& span, File& file, std::uint64_t position,
-                                 Patience patience) {
-    std::byte offset[sizeof(std::int64_t)];
-    if (!read_exactly(file, position, offset, patience)) return;
+void PartitionLog::remember(const SegmentSpan& span, base::Offset offset, std::uint64_t position) {
     base::MutexLock lock(view_mutex_);
-    places_.remember(base::Offset{base::load_be<std::int64_t>(offset)}, span.facts.name(),
-                     position);
+    places_.remember(offset, span.facts.name(), position);
 }
 
 // ---- waiting ----------------------------------------------------------------------------------
@@ -145,7 +141,7 @@ WatchId PartitionLog::watch(Watch watch) {
             ready = watch.home;
             wake = std::move(watch.wake);
         } else {
-            const auto until = durable_bytes_ + watch.min_bytes;
+            const auto until = visible_bytes_ + watch.min_bytes;
             watchers_.push_back({id, std::move(watch), until});
         }
     }
@@ -160,7 +156,7 @@ void PartitionLog::unwatch(WatchId id) {
 
 void PartitionLog::wake_watchers(Wakeups& wakeups) {
     std::erase_if(watchers_, [&](Watcher& watcher) KAAS_REQUIRES(view_mutex_) {
-        if (view_.high_watermark <= watcher.watch.beyond || durable_bytes_ < watcher.until_bytes)
+        if (view_.high_watermark <= watcher.watch.beyond || visible_bytes_ < watcher.until_bytes)
             return false;
         wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
         return true;
@@ -169,17 +165,21 @@ void PartitionLog::wake_watchers(Wakeups& wakeups) {
 
 // ---- positions --------------------------------------------------------------------------------
 
-OffsetAndTimestamp PartitionLog::earliest() const {
+Result<OffsetAndTimestamp> PartitionLog::earliest() const {
     base::MutexLock lock(view_mutex_);
-    return {.offset = view_.log_start,
-            .leader_epoch = epochs_.at(view_.log_start).value_or(base::kNoLeaderEpoch)};
+    if (failure_) return std::unexpected(*failure_);
+    return OffsetAndTimestamp{
+        .offset = view_.log_start,
+        .leader_epoch = epochs_.at(view_.log_start).value_or(base::kNoLeaderEpoch)};
 }
 
-OffsetAndTimestamp PartitionLog::latest(Isolation isolation) const {
+Result<OffsetAndTimestamp> PartitionLog::latest(Isolation isolation) const {
     base::MutexLock lock(view_mutex_);
-    return {.offset = isolation == Isolation::kReadCommitted ? view_.last_stable_offset
-                                                             : view_.high_watermark,
-            .leader_epoch = epochs_.latest().value_or(base::kNoLeaderEpoch)};
+    if (failure_) return std::unexpected(*failure_);
+    return OffsetAndTimestamp{.offset = isolation == Isolation::kReadCommitted
+                                            ? view_.last_stable_offset
+                                            : view_.high_watermark,
+                              .leader_epoch = epochs_.latest().value_or(base::kNoLeaderEpoch)};
 }
 
 Result<LeaderEpochs::End> PartitionLog::end_of_epoch(base::LeaderEpoch epoch,

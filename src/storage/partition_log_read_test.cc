@@ -179,8 +179,8 @@ TEST_F(PartitionLogTest, CommittedReadsStopAtTheOpenTransaction) {
                    {.producer_id = 1, .producer_epoch = 0, .sequence = 0, .transactional = true});
     append_durably(*log, {});
     EXPECT_EQ(log->view().last_stable_offset, base::Offset{2});
-    EXPECT_EQ(log->latest(Isolation::kReadCommitted).offset, base::Offset{2});
-    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).offset, base::Offset{4});
+    EXPECT_EQ(log->latest(Isolation::kReadCommitted)->offset, base::Offset{2});
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->offset, base::Offset{4});
     const auto read =
         log->read({.max_bytes = 1 << 20, .isolation = Isolation::kReadCommitted}, Patience::kNever);
     ASSERT_TRUE(read) << read.error().context;
@@ -263,9 +263,9 @@ TEST_F(PartitionLogTest, TimesAreFoundToTheRecordAlsoInsidePackedBatches) {
 
 TEST_F(PartitionLogTest, AnEmptyLogHasEndsButNoTimes) {
     auto log = open(2);
-    EXPECT_EQ(log->earliest().offset, base::Offset{0});
-    EXPECT_EQ(log->earliest().leader_epoch, base::LeaderEpoch{2});
-    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).leader_epoch, base::LeaderEpoch{2});
+    EXPECT_EQ(log->earliest()->offset, base::Offset{0});
+    EXPECT_EQ(log->earliest()->leader_epoch, base::LeaderEpoch{2});
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->leader_epoch, base::LeaderEpoch{2});
     EXPECT_FALSE(*log->of_max_timestamp());
     EXPECT_FALSE(*log->first_at_or_after(0, Isolation::kReadUncommitted));
     EXPECT_EQ(*log->end_of_epoch(base::LeaderEpoch{2}, -1),

@@ -33,7 +33,7 @@ TEST_F(PartitionLogTest, OnlyTheTopicsDirectoryIsMadeForAPartitionThatIsNeverWri
     auto log = open(0);
     EXPECT_TRUE(volume_.list("topic.AAAAAAAAAAAAAAAAAAAAAA")->empty());
     const auto before = volume_.steps();
-    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).offset, base::Offset{0});
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->offset, base::Offset{0});
     EXPECT_FALSE(log->written_epoch());
     ASSERT_TRUE(read_all(*log, base::Offset{0}));
     ASSERT_TRUE(log->release(std::chrono::seconds(1)));

@@ -95,7 +95,7 @@ TEST_F(UpkeepTest, OldSegmentsLeaveTheLogAndThenTheVolume) {
     fill(*log, 2);
     retain(*log);
     EXPECT_EQ(log->view().log_start, base::Offset{2});
-    EXPECT_EQ(log->earliest().offset, base::Offset{2});
+    EXPECT_EQ(log->earliest()->offset, base::Offset{2});
     EXPECT_EQ(read_values(*log)->size(), 2);
     EXPECT_EQ(
         log->read({.from = base::Offset{1}, .max_bytes = 1}, Patience::kMayBlock).error().code,
@@ -122,7 +122,7 @@ TEST_F(UpkeepTest, ALogThatIsAllOldIsRolledAndEmptied) {
     EXPECT_EQ(log->view().bytes(), 0U);
     EXPECT_TRUE(read_values(*log)->empty());
     fill(*log, 1);
-    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).offset, base::Offset{3});
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->offset, base::Offset{3});
 }
 
 TEST_F(UpkeepTest, AgesAreExactAfterARestart) {
@@ -286,7 +286,7 @@ TEST_F(UpkeepTest, RecordsGoUpToTheHighWatermarkAndNoFurther) {
     EXPECT_EQ(delete_records(*log, -2).error().code, ErrorCode::kOffsetOutOfRange);
     EXPECT_EQ(*delete_records(*log, -1), base::Offset{3});
     EXPECT_TRUE(read_values(*log)->empty());
-    EXPECT_EQ(log->latest(Isolation::kReadCommitted).offset, base::Offset{3});
+    EXPECT_EQ(log->latest(Isolation::kReadCommitted)->offset, base::Offset{3});
 }
 
 TEST_F(UpkeepTest, AnOffsetBehindTheEndIsCalledSoOnlyAfterASessionCheck) {
@@ -304,7 +304,7 @@ TEST_F(UpkeepTest, ALogStartIsNeverAheadOfWhatIsOnTheDisk) {
     restart();
     log = open(1);
     ASSERT_NE(log, nullptr);
-    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).offset, base::Offset{1});
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->offset, base::Offset{1});
     EXPECT_EQ(log->view().log_start, base::Offset{1});
 }
 
@@ -332,7 +332,7 @@ TEST_F(UpkeepTest, EpochsBeforeTheStartAreForgotten) {
     ASSERT_TRUE(delete_records(*log, 3));
     EXPECT_EQ(log->end_of_epoch(base::LeaderEpoch{0}, -1)->offset, base::Offset{3})
         << "as Apache: where the oldest known epoch begins";
-    EXPECT_EQ(log->earliest().leader_epoch, base::LeaderEpoch{1});
+    EXPECT_EQ(log->earliest()->leader_epoch, base::LeaderEpoch{1});
 }
 
 }  // namespace

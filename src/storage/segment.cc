@@ -104,31 +104,39 @@ Result<std::optional<BatchPlace>> HeaderCursor::next() {
 
 namespace {
 
-/// The first batch from the cursor on that ends at `offset` or later. No checksum covers a batch's
-/// offsets, so that they go upwards and stay within the segment is what shows a damaged one.
+/// No checksum covers a batch's offsets: that they go upwards and stay within the segment is what
+/// shows a damaged one. `from` is one behind the batch before.
+[[nodiscard]] Result<void> check_order(const BatchPlace& place, const SegmentSpan& span,
+                                       base::Offset from) {
+    if (place.base_offset >= from && place.last_offset >= place.base_offset &&
+        place.last_offset < span.facts.end)
+        return {};
+    return fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{} at {}: offsets {} to {}, not within [{}, {})", span.segment->path(),
+                    place.position, place.base_offset, place.last_offset, from, span.facts.end));
+}
+
+/// The first batch from the cursor on that ends at `offset` or later.
 [[nodiscard]] Result<std::optional<BatchPlace>> scan(HeaderCursor& cursor, const SegmentSpan& span,
                                                      base::Offset offset) {
     for (auto from = span.facts.base;;) {
         KAAS_TRY_ASSIGN(place, cursor.next());
         if (!place) return place;
-        if (place->base_offset < from || place->last_offset < place->base_offset ||
-            place->last_offset >= span.facts.end) {
-            return fail(ErrorCode::kCorrupt,
-                        fmt::format("{} at {}: offsets {} to {}, not within [{}, {})",
-                                    span.segment->path(), place->position, place->base_offset,
-                                    place->last_offset, from, span.facts.end));
-        }
+        KAAS_TRY(check_order(*place, span, from));
         if (place->last_offset >= offset) return place;
         from = place->last_offset + 1;
     }
 }
 
-/// An index is a hint: where it leads must stand the batch that it promised.
-[[nodiscard]] Result<bool> keeps_promise(HeaderCursor cursor, base::Offset last_offset) {
-    const auto place = cursor.next();
-    if (place) return place->has_value() && (*place)->last_offset == last_offset;
-    if (place.error().code == ErrorCode::kCorrupt) return false;
-    return std::unexpected(place.error());
+/// An index is a hint: where it leads must stand the batch that it promised. Empty when it does
+/// not.
+[[nodiscard]] Result<std::optional<BatchPlace>> promised(HeaderCursor cursor,
+                                                         base::Offset last_offset) {
+    auto place = cursor.next();
+    if (!place && place.error().code == ErrorCode::kCorrupt) return std::nullopt;
+    if (place && *place && (*place)->last_offset != last_offset) return std::nullopt;
+    return place;
 }
 
 }  // namespace
@@ -151,15 +159,14 @@ Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span
                                patience));
     if (!entry) return scan(cursor, span, offset);
     auto indexed = cursor_at(static_cast<std::uint64_t>(entry->position));
-    KAAS_TRY_ASSIGN(good, keeps_promise(indexed, facts.base + entry->relative_offset));
-    return scan(good ? indexed : cursor, span, offset);
+    KAAS_TRY_ASSIGN(batch, promised(indexed, facts.base + entry->relative_offset));
+    return scan(batch ? indexed : cursor, span, offset);
 }
 
-Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
-                                            std::uint64_t start, std::uint64_t max_bytes,
-                                            bool at_least_one, Patience patience) {
+Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span, std::uint64_t start,
+                                  std::uint64_t max_bytes, bool at_least_one, Patience patience) {
     const auto limit = span.facts.bytes;
-    if (max_bytes >= limit - start) return limit;
+    if (max_bytes >= limit - start) return Cut{.end = limit};
     const auto wish = start + max_bytes;
     KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
     KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
@@ -170,16 +177,21 @@ Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& s
     if (entry && static_cast<std::uint64_t>(entry->position) > start) {
         const auto position = static_cast<std::uint64_t>(entry->position);
         const HeaderCursor indexed(*file, span.segment->path(), position, limit, patience);
-        KAAS_TRY_ASSIGN(good, keeps_promise(indexed, span.facts.base + entry->relative_offset));
-        if (good) return position;
+        KAAS_TRY_ASSIGN(batch, promised(indexed, span.facts.base + entry->relative_offset));
+        if (batch) return Cut{.end = position, .next = batch->base_offset};
     }
     HeaderCursor cursor(*file, span.segment->path(), start, limit, patience);
-    auto end = start;
-    for (;;) {
+    Cut cut{.end = start};
+    for (auto from = span.facts.base;;) {
         KAAS_TRY_ASSIGN(place, cursor.next());
-        if (!place) return end;
-        if (place->end() > wish) return end == start && at_least_one ? place->end() : end;
-        end = place->end();
+        if (!place) return cut;
+        const bool is_first = cut.end == start;
+        const auto good = check_order(*place, span, from);
+        if (!good && is_first) return std::unexpected(good.error());
+        if (!good || (place->end() > wish && !(is_first && at_least_one))) return cut;
+        from = place->last_offset + 1;
+        cut = {.end = place->end(), .next = from};
+        if (cut.end > wish) return cut;
     }
 }
 

@@ -146,11 +146,18 @@ private:
     Volume& volume, const SegmentSpan& span, base::Offset offset, Patience patience,
     std::optional<std::uint64_t> hint = std::nullopt);
 
+/// Where a read ends, and what the next one asks for.
+struct Cut {
+    std::uint64_t end;
+    /// An offset whose batch, or the first one behind it, is at `end`; empty when nobody looked.
+    std::optional<base::Offset> next{};
+};
+
 /// Where to cut a read of `max_bytes` that starts with the batch at `start`: after a whole batch,
-/// and after `first_whole` when that batch alone is larger. Errors: as `locate`.
-[[nodiscard]] Result<std::uint64_t> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
-                                                          std::uint64_t start,
-                                                          std::uint64_t max_bytes,
-                                                          bool at_least_one, Patience patience);
+/// and after the first one if that alone is larger and `at_least_one` is asked for. Looks at no
+/// more than `max_bytes`. Errors: as `locate`.
+[[nodiscard]] Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span,
+                                                std::uint64_t start, std::uint64_t max_bytes,
+                                                bool at_least_one, Patience patience);
 
 }  // namespace kaas::storage

@@ -31,8 +31,11 @@ bool SegmentPlan::must_roll_before(const BatchFacts& batch, std::int64_t now_ms,
     if (facts_.bytes == 0) return false;
     // Time goes by the records once they have any, so that replayed old data rolls as it did when
     // new.
-    const auto waited = first_timestamp_ms_ >= 0 ? batch.max_timestamp_ms - first_timestamp_ms_
-                                                 : now_ms - created_ms_;
+    // Records may have any time: one that is older than the first has not waited.
+    const auto waited =
+        first_timestamp_ms_ >= 0
+            ? std::max(batch.max_timestamp_ms, first_timestamp_ms_) - first_timestamp_ms_
+            : now_ms - created_ms_;
     if (waited > config.segment_ms - jitter_ms_) return true;
     const auto index_bytes = std::int64_t{config.segment_index_bytes};
     // One slot of the time index is kept for the entry that closes it.

@@ -41,19 +41,27 @@ using Found = std::optional<OffsetAndTimestamp>;
     }
 }
 
-/// Where to start looking for `timestamp_ms`: everything before is older.
-[[nodiscard]] Result<base::Offset> skip_older(const SegmentSpan& span, std::int64_t timestamp_ms) {
+/// Where to start looking for `timestamp_ms`: everything before is older. An index is a hint: it
+/// counts if the batch that it names is there and has the time that it says.
+[[nodiscard]] Result<base::Offset> skip_older(Volume& volume, const SegmentSpan& span,
+                                              std::int64_t timestamp_ms) {
+    const auto base = span.facts.base;
     KAAS_TRY_ASSIGN(entry, span.segment->times().last_where(
                                [&](const TimeEntry& e) { return e.timestamp_ms < timestamp_ms; },
                                Patience::kMayBlock));
-    return entry ? span.facts.base + entry->relative_offset : span.facts.base;
+    if (!entry) return base;
+    const auto last_offset = base + entry->relative_offset;
+    KAAS_TRY_ASSIGN(named, locate(volume, span, last_offset, Patience::kMayBlock));
+    const bool good = named && named->last_offset == last_offset &&
+                      named->max_timestamp_ms == entry->timestamp_ms;
+    return good ? last_offset : base;
 }
 
 [[nodiscard]] Result<Found> first_in_segment(Volume& volume, const SegmentSpan& span,
                                              std::int64_t timestamp_ms, base::Offset from,
                                              base::Offset limit, wire::DecodeSite& site) {
     KAAS_TRY_ASSIGN(file, span.segment->log(volume, Patience::kMayBlock));
-    KAAS_TRY_ASSIGN(skipped, skip_older(span, timestamp_ms));
+    KAAS_TRY_ASSIGN(skipped, skip_older(volume, span, timestamp_ms));
     KAAS_TRY_ASSIGN(first, locate(volume, span, std::max(from, skipped), Patience::kMayBlock));
     if (!first) return Found{};
     const auto& path = span.segment->path();

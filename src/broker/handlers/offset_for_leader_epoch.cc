@@ -4,7 +4,12 @@
 #include "broker/handlers/partition_access.h"
 #include "storage/partition_log.h"
 
+#include <cstddef>
+#include <map>
+#include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {
@@ -12,38 +17,64 @@ namespace {
 using Asked = wire::OffsetForLeaderEpochRequest::OffsetForLeaderPartition;
 using Answer = wire::OffsetForLeaderEpochResponse::EpochEndOffset;
 
-Answer end_of(const Call& call, std::string_view topic, const Asked& asked) {
-    Answer out;
+/// One request under way: what it was told, and by which logs.
+struct Asking {
+    CallPtr call;
+    wire::OffsetForLeaderEpochResponse response;
+    std::vector<std::pair<Answer*, storage::LogPtr>> told;
+};
+
+void answer_one(Asking& asking, std::string_view topic, const Asked& asked, Answer& out) {
     out.partition = asked.partition;
-    auto log = led_log(call, TopicRef::named(topic), asked.partition);
+    auto log = led_log(*asking.call, TopicRef::named(topic), asked.partition);
     if (!log) {
         out.error_code = log.error();
-        return out;
+        return;
     }
     auto end =
         (*log)->end_of_epoch(base::LeaderEpoch(asked.leader_epoch), asked.current_leader_epoch);
     if (!end) {
         out.error_code = to_wire(end.error().code);
-        return out;
+        return;
     }
     out.leader_epoch = end->epoch.value();
     out.end_offset = end->offset.value();
-    return out;
+    asking.told.emplace_back(&out, std::move(*log));
+}
+
+/// Takes back what was told on a volume whose session does not hold any more. Blocks.
+void check_sessions(Asking& asking) {
+    std::map<const storage::LogDir*, storage::Result<void>> checks;
+    for (auto& [out, log] : asking.told) {
+        const auto [check, is_new] = checks.try_emplace(&log->log_dir());
+        if (is_new) check->second = log->confirm_session();
+        if (check->second) continue;
+        *out = {.error_code = to_wire(check->second.error().code), .partition = out->partition};
+    }
 }
 
 }  // namespace
 
-wire::OffsetForLeaderEpochResponse offset_for_leader_epoch(
-    const Call& call, const wire::OffsetForLeaderEpochRequest& request) {
-    wire::OffsetForLeaderEpochResponse response;
-    for (const auto& asked : request.topics) {
-        auto& topic = response.topics.emplace_back();
-        topic.topic = asked.topic;
-        for (const auto& partition : asked.partitions) {
-            topic.partitions.push_back(end_of(call, asked.topic, partition));
+void offset_for_leader_epoch(CallPtr call, wire::OffsetForLeaderEpochRequest request) {
+    auto asking = std::make_shared<Asking>();
+    asking->call = std::move(call);
+    auto& topics = asking->response.topics;
+    topics.resize(request.topics.size());
+    for (std::size_t t = 0; t < topics.size(); ++t) {
+        const auto& asked = request.topics[t];
+        topics[t].topic = asked.topic;
+        topics[t].partitions.resize(asked.partitions.size());
+        for (std::size_t p = 0; p < asked.partitions.size(); ++p) {
+            answer_one(*asking, asked.topic, asked.partitions[p], topics[t].partitions[p]);
         }
     }
-    return response;
+    if (asking->told.empty()) return asking->call->answer(asking->response);
+    auto& io_pool = asking->call->services().io_pool;
+    io_pool.post([asking = std::move(asking)]() mutable {
+        check_sessions(*asking);
+        auto& home = asking->call->home();
+        home.post([asking = std::move(asking)] { asking->call->answer(asking->response); });
+    });
 }
 
 }  // namespace kaas::broker
