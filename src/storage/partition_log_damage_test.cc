@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,6 +87,58 @@ TEST_F(DamagedLog, ServesWhatIsBefore) {
     ASSERT_TRUE(read);
     EXPECT_EQ(read->records.offset, 0U);
     EXPECT_EQ(read->records.length, batch_bytes_);
+}
+
+TEST_F(DamagedLog, NoReadGoesBeyondABatchThatIsOutOfOrder) {
+    set_second_base_offset(1 << 20);
+    ASSERT_TRUE(log_->append(testing::to_append(testing::make_batch({.records = 2}), Acks::kAll,
+                                                executor_, [](auto) {})));
+    broker_.commit_all();
+    // Cut within the third batch: before the damaged one, and its offset is not remembered.
+    const auto read = log_->read({.from = base::Offset{0}, .max_bytes = 2 * batch_bytes_ + 1},
+                                 Patience::kMayBlock);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->records.length, batch_bytes_);
+}
+
+/// Writes a log of many small batches, damages its .timeindex in every way that one byte can be
+/// wrong, and looks for a time behind each.
+TEST(DamagedTimeIndex, SkipsNothing) {
+    MemoryVolume volume;
+    base::ManualClock clock;
+    Broker broker(volume, clock);
+    LogConfig config;
+    config.index_interval_bytes = 0;
+    base::InlineExecutor executor;
+    auto log = *broker.open(0, config);
+    constexpr std::int64_t kBatches = 8;
+    for (std::int64_t i = 0; i < kBatches; ++i) {
+        const auto bytes = testing::make_batch({.timestamp_ms = 1000 + 10 * i});
+        ASSERT_TRUE(log->append(testing::to_append(bytes, Acks::kAll, executor, [](auto) {})));
+        broker.commit_all();
+    }
+    ASSERT_TRUE(log->release(std::chrono::milliseconds(0)));
+    const std::string path =
+        "topic.AAAAAAAAAAAAAAAAAAAAAA/0/00000000/00000000000000000000.timeindex";
+    const auto entries = *read_whole(volume, path, 1 << 20);
+    ASSERT_GE(entries.size(), 5 * TimeEntry::kBytes);
+    auto file = *volume.open(path, OpenMode::kReadWrite);
+    for (std::size_t at = 0; at < entries.size(); ++at) {
+        for (const int bit : {1, 2, 4, 8, 16, 32, 64, 128}) {
+            auto damaged = entries;
+            damaged[at] = static_cast<char>(damaged[at] ^ bit);
+            base::ByteView piece = base::as_bytes(damaged);
+            ASSERT_TRUE(file->write_at(0, {&piece, 1}));
+            Broker next(volume, clock);
+            auto reader = *next.open(1);
+            for (std::int64_t i = 0; i < kBatches; ++i) {
+                const auto found =
+                    reader->first_at_or_after(1000 + (10 * i) - 5, Isolation::kReadUncommitted);
+                ASSERT_TRUE(found && *found) << at << " ^ " << bit;
+                ASSERT_EQ((*found)->offset, base::Offset{i}) << at << " ^ " << bit;
+            }
+        }
+    }
 }
 
 }  // namespace
