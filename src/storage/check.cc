@@ -228,7 +228,7 @@ private:
             if (at->newest_so_far_ms > entry.timestamp_ms) return "a record up to it is newer";
             const bool kept =
                 at->last_offset == offset && at->max_timestamp_ms == entry.timestamp_ms;
-            if (facts.compaction == 0 && !kept) return "its batch has another time";
+            if (!kept) return "its batch has another time";
             return {};
         });
     }
