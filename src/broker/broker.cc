@@ -191,7 +191,8 @@ private:
                                        .volume = volume.get(),
                                        .name_chosen = dir.name_chosen,
                                        .labels = dir.labels,
-                                       .default_eligible = dir.default_eligible});
+                                       .default_eligible = dir.default_eligible,
+                                       .cordoned = dir.cordoned});
         }
         options.cluster_volume = cluster_volume_;
         options.endpoints = endpoints_;

@@ -97,6 +97,7 @@ struct BrokerVolume {
     std::string path;  ///< of its root, as it stands there
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
+    bool cordoned = false;         ///< by the broker's own settings, which a dynamic one overrules
     friend bool operator==(const BrokerVolume&, const BrokerVolume&) = default;
 };
 

@@ -65,6 +65,7 @@ json::object to_json(const BrokerVolume& volume) {
         object.emplace("labels", std::move(labels));
     }
     if (!volume.default_eligible) object.emplace("on_demand", true);
+    if (volume.cordoned) object.emplace("cordoned", true);
     return object;
 }
 
@@ -75,6 +76,7 @@ Result<BrokerVolume> parse_broker_volume(const json::value& value) {
         volume.labels.emplace(label, fields.as_text(text, "labels"));
     }
     volume.default_eligible = !fields.flag("on_demand");
+    volume.cordoned = fields.flag("cordoned");
     KAAS_TRY(fields.fault());
     return volume;
 }

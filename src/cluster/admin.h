@@ -110,6 +110,14 @@ struct AlterConfigs {
     base::Clock::Steady deadline = base::Clock::Steady::max();
 };
 
+/// A leader has given an epoch up, for ever, to lead the next one on another volume of its own
+/// (DESIGN 9: a handover to itself).
+struct MovedEpoch {
+    base::TopicPartition partition;
+    base::LeaderEpoch epoch;
+    std::string volume;  ///< of the next one
+};
+
 /// `count` producer ids from `first` on, given to nobody else, ever (DESIGN 10).
 struct ProducerIdBlock {
     base::ProducerId first{-1};

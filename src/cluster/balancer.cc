@@ -1,23 +1,81 @@
 #include "cluster/balancer.h"
 
 #include "base/ids.h"
+#include "catalog/config/value.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace kaas::cluster {
 
+namespace {
+
+/// Of the broker, else of all; null when nobody set it.
+const std::string* dynamic_cordon(const catalog::Image& image, base::BrokerId broker) {
+    for (const auto id : {broker, catalog::kNoBroker}) {
+        const auto& configs = image.broker_configs(id);
+        auto found = configs.find("cordoned.log.dirs");
+        if (found != configs.end()) return &found->second;
+    }
+    return nullptr;
+}
+
+bool may_take(const catalog::Image& image, const catalog::Broker& broker, std::string_view volume) {
+    auto about = broker.volumes.find(volume);
+    if (about != broker.volumes.end() && !about->second.default_eligible) return false;
+    return !is_cordoned(image, broker, volume);
+}
+
+bool has_room(const catalog::Image& image, const catalog::Broker& broker) {
+    return std::ranges::any_of(broker.sessions, [&](const auto& session) {
+        return may_take(image, broker, session.first);
+    });
+}
+
+}  // namespace
+
+bool is_cordoned(const catalog::Image& image, const catalog::Broker& broker,
+                 std::string_view volume) {
+    auto about = broker.volumes.find(volume);
+    if (about == broker.volumes.end()) return false;
+    const auto* dynamic = dynamic_cordon(image, broker.id);
+    if (dynamic == nullptr) return about->second.cordoned;
+    const auto named = catalog::split_list(*dynamic);
+    return std::ranges::any_of(
+        named, [&](const std::string& path) { return path == "*" || path == about->second.path; });
+}
+
+VolumeUse::VolumeUse(const catalog::Image& image) : image_(image) {
+    image.for_each_topic([&](const catalog::Topic& topic) {
+        for (const auto& partition : topic.partitions) {
+            ++partitions_[partition.leader.broker][partition.volume()];
+        }
+    });
+}
+
+std::optional<std::string> VolumeUse::take(const catalog::Broker& broker) {
+    auto& counts = partitions_[broker.id];
+    std::optional<std::string> best;
+    for (const auto& [volume, incarnation] : broker.sessions) {
+        if (!may_take(image_, broker, volume)) continue;
+        if (!best || counts[volume] < counts[*best]) best = volume;
+    }
+    if (best) ++counts[*best];
+    return best;
+}
+
 std::vector<base::BrokerId> candidates(const catalog::Image& image) {
     std::vector<base::BrokerId> staying;
     std::vector<base::BrokerId> living;
     for (const auto& [id, broker] : image.brokers()) {
-        if (!broker->living()) continue;
+        if (!broker->living() || !has_room(image, *broker)) continue;
         living.push_back(id);
         if (!broker->draining) staying.push_back(id);
     }
@@ -29,6 +87,7 @@ std::vector<Placement> place(const catalog::Image& image, std::size_t count, std
     std::vector<Placement> places;
     if (brokers.empty()) return places;
     places.reserve(count);
+    VolumeUse use(image);
     const auto replicas = std::min(factor, brokers.size());
     for (std::size_t i = 0; i < count; ++i) {
         const auto turn = image.partition_count() + i;
@@ -37,19 +96,20 @@ std::vector<Placement> place(const catalog::Image& image, std::size_t count, std
         for (std::size_t k = 0; k < replicas; ++k) {
             chosen.push_back(brokers[(turn + k) % brokers.size()]);
         }
-        places.push_back(*lead(image, std::move(chosen), turn / brokers.size()));
+        places.push_back(*lead(image, std::move(chosen), use));
     }
     return places;
 }
 
 std::optional<Placement> lead(const catalog::Image& image, std::vector<base::BrokerId> replicas,
-                              std::size_t turn) {
+                              VolumeUse& use) {
     for (auto id : replicas) {
         const auto* broker = image.broker(id);
         if (broker == nullptr || !broker->living()) continue;
-        const auto at = static_cast<std::ptrdiff_t>(turn % broker->sessions.size());
-        const auto& [volume, incarnation] = *std::next(broker->sessions.begin(), at);
-        return Placement{std::move(replicas), {id, incarnation}, volume};
+        auto volume = use.take(*broker);
+        if (!volume) continue;
+        const auto incarnation = broker->sessions.find(*volume)->second;
+        return Placement{std::move(replicas), {id, incarnation}, std::move(*volume)};
     }
     return std::nullopt;
 }

@@ -4,8 +4,11 @@
 #include "catalog/image.h"
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Where partitions go: pure functions of an image, so that every controller decides alike.
@@ -17,19 +20,37 @@ struct Placement {
     std::string volume;                    ///< where it leads
 };
 
-/// Brokers that may get partitions, by id: living ones, without those that drain if others are
-/// left.
+/// Whether a volume of `broker` gets no new partitions (KIP-1066): by the dynamic
+/// `cordoned.log.dirs` of the broker or of all, else by what the broker said of itself.
+[[nodiscard]] bool is_cordoned(const catalog::Image& image, const catalog::Broker& broker,
+                               std::string_view volume);
+
+/// How many partitions each volume of each broker leads, and will lead by what was placed since.
+class VolumeUse {
+public:
+    explicit VolumeUse(const catalog::Image& image);
+    /// The least used of the broker's volumes that may get a partition of a topic that asks for
+    /// none; of equals the first by name. It has one more from now on. Empty when there is none.
+    [[nodiscard]] std::optional<std::string> take(const catalog::Broker& broker);
+
+private:
+    const catalog::Image& image_;
+    std::map<base::BrokerId, std::map<std::string, std::size_t, std::less<>>> partitions_;
+};
+
+/// Brokers that may get partitions, by id: living ones that have a volume for them, without those
+/// that drain if others are left.
 [[nodiscard]] std::vector<base::BrokerId> candidates(const catalog::Image& image);
 
 /// Places `count` new partitions with `factor` replicas each, cut to the brokers there are (DESIGN
-/// 8). Goes round, so that leaders, and the volumes of each, get even shares of what is created.
-/// Empty when no broker may get any.
+/// 8). Goes round, so that leaders get even shares of what is created; each on its least used
+/// volume. Empty when no broker may get any.
 [[nodiscard]] std::vector<Placement> place(const catalog::Image& image, std::size_t count,
                                            std::size_t factor);
 
-/// The first of `replicas` that lives leads, on the volume whose turn it is. Empty when none lives.
+/// The first of `replicas` that lives, and has a volume for it, leads. Empty when there is none.
 [[nodiscard]] std::optional<Placement> lead(const catalog::Image& image,
-                                            std::vector<base::BrokerId> replicas, std::size_t turn);
+                                            std::vector<base::BrokerId> replicas, VolumeUse& use);
 
 /// A new epoch for a partition whose leader has given up its last one: the same broker on the same
 /// volume while it lives and stays, so that nothing moves for a failed disk operation; else the

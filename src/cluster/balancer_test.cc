@@ -87,6 +87,43 @@ TEST(Balancer, VolumesOfABrokerTakeTurns) {
     EXPECT_EQ(used, (std::map<std::string, int>{{"a", 5}, {"b", 5}}));
 }
 
+TEST(Balancer, LeastUsedVolumeThatMayTakesAPartition) {
+    catalog::ImageEditor editor("c");
+    catalog::Broker broker{.id = base::BrokerId(1)};
+    for (const auto* name : {"a", "b", "c", "d"}) {
+        broker.sessions.emplace(name, base::Incarnation{base::Uuid::random()});
+        broker.volumes.emplace(name, catalog::BrokerVolume{.path = std::string("/") + name});
+    }
+    broker.volumes["c"].default_eligible = false;
+    broker.volumes["d"].cordoned = true;
+    ASSERT_TRUE(editor.apply(catalog::BrokerRegistered{broker}));
+    catalog::Topic topic{.name = "t", .id = {base::Uuid::random()}, .partitions = {}};
+    for (int i = 0; i < 3; ++i) {
+        topic.partitions.push_back(
+            new_partition({{base::BrokerId(1)}, {base::BrokerId(1), broker.sessions["a"]}, "a"}));
+    }
+    ASSERT_TRUE(editor.apply(catalog::TopicCreated{topic}));
+    const auto used = [&] {
+        std::map<std::string, int> count;
+        for (const auto& one : place(editor.image(), 5, 1)) ++count[one.volume];
+        return count;
+    };
+    using Count = std::map<std::string, int>;
+    EXPECT_EQ(used(), (Count{{"a", 1}, {"b", 4}}));
+
+    const auto cordon = [&](const std::string& paths) {
+        ASSERT_TRUE(editor.apply(
+            catalog::ConfigsChanged{base::BrokerId(1), {{"cordoned.log.dirs", paths}}}));
+    };
+    cordon("/b,/a");  // a dynamic list counts alone: /d is open now
+    EXPECT_EQ(used(), (Count{{"d", 5}}));
+    cordon("*");
+    EXPECT_TRUE(used().empty());
+    EXPECT_TRUE(candidates(editor.image()).empty());
+    cordon("");
+    EXPECT_EQ(used(), (Count{{"b", 3}, {"d", 2}}));
+}
+
 TEST(Balancer, DrainingBrokersGetNothingWhileOthersStay) {
     const auto image = cluster({{.id = 1, .draining = true}, {.id = 2}});
     for (const auto& one : place(*image, 4, 3)) {
@@ -103,11 +140,12 @@ TEST(Balancer, NobodyLivingMeansNoPlace) {
 TEST(Balancer, FirstLivingReplicaLeads) {
     const auto image = cluster({{.id = 1, .volumes = {}}, {.id = 2}});
     const std::vector replicas = {base::BrokerId(7), base::BrokerId(1), base::BrokerId(2)};
-    const auto led = lead(*image, replicas, 0);
+    VolumeUse use(*image);
+    const auto led = lead(*image, replicas, use);
     ASSERT_TRUE(led);
     EXPECT_EQ(led->leader.broker, base::BrokerId(2));
     EXPECT_EQ(led->replicas, replicas);
-    EXPECT_FALSE(lead(*image, {base::BrokerId(1)}, 0));
+    EXPECT_FALSE(lead(*image, {base::BrokerId(1)}, use));
 }
 
 TEST(Balancer, FailedLogStaysWithItsBrokerAndVolume) {

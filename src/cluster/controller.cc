@@ -193,6 +193,12 @@ void Controller::released(std::vector<catalog::PartitionEpoch> epochs) {
     });
 }
 
+void Controller::moved(std::vector<MovedEpoch> epochs) {
+    report([&](Reports& reports) {
+        for (auto& one : epochs) reports.moved.push_back(std::move(one));
+    });
+}
+
 void Controller::opened(std::vector<catalog::OpenedEpoch> epochs) {
     // Wakes nobody: it shortens later walks, and the next step is soon enough for that.
     base::MutexLock lock(mutex_);
@@ -287,6 +293,7 @@ void Controller::add_reports(Reports reports, Draft& draft) {
     auto released = still_news(std::move(reports.released), draft.image());
     if (!released.empty()) draft.add(catalog::Released{released});
     reassign(released, draft);
+    reassign(reports.moved, draft);
     auto opened = still_news(std::move(reports.opened), draft.image());
     if (!opened.empty()) draft.add(catalog::Opened{std::move(opened)});
     for (const auto& topic : reports.reclaimed) {
@@ -308,6 +315,28 @@ void Controller::reassign(const std::vector<catalog::PartitionEpoch>& released, 
                                       .volume = std::move(next->volume)});
     }
     if (!change.assignments.empty()) draft.add(std::move(change));
+}
+
+/// Who gave up an epoch to lead on another volume gets that, or the old one when it is not there.
+void Controller::reassign(const std::vector<MovedEpoch>& moved, Draft& draft) {
+    for (const auto& [id, epoch, volume] : moved) {
+        const catalog::PartitionEpoch given_up{id, epoch};
+        const auto* partition = draft.image().partition(id);
+        if (partition == nullptr || !catalog::is_news(*partition, given_up)) continue;
+        draft.add(catalog::Released{{given_up}});
+        const auto leader = draft.image().partition(id)->leader.broker;
+        const auto* broker = draft.image().broker(leader);
+        auto session = broker->sessions.find(volume);
+        if (session == broker->sessions.end()) {
+            reassign(std::vector{given_up}, draft);
+            continue;
+        }
+        draft.add(catalog::Assigned{{{.partition = id,
+                                      .replicas = draft.image().partition(id)->replicas,
+                                      .leader = {leader, session->second},
+                                      .leader_epoch = epoch + 1,
+                                      .volume = volume}}});
+    }
 }
 
 template <class Due>

@@ -74,6 +74,7 @@ public:
 
     /// What holders report about their partitions; reports that are stale by then are dropped.
     void released(std::vector<catalog::PartitionEpoch> epochs);
+    void moved(std::vector<MovedEpoch> epochs);
     void opened(std::vector<catalog::OpenedEpoch> epochs);
     /// No volume has anything left of a deleted topic.
     void reclaimed(base::TopicId topic);
@@ -113,6 +114,7 @@ private:
     /// Need no answer, so they are gathered for the next step.
     struct Reports {
         std::vector<catalog::PartitionEpoch> released;
+        std::vector<MovedEpoch> moved;
         std::vector<catalog::OpenedEpoch> opened;
         std::vector<base::TopicId> reclaimed;
     };
@@ -125,6 +127,7 @@ private:
     [[nodiscard]] bool commit_and_check(const Draft& draft);
     static void add_reports(Reports reports, Draft& draft);
     static void reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft);
+    static void reassign(const std::vector<MovedEpoch>& moved, Draft& draft);
     void publish(Draft draft, std::vector<Waiting> waiting) KAAS_EXCLUDES(mutex_);
     /// Answers what `due` picks out of those who wait.
     template <class Due>

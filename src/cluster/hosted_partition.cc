@@ -73,6 +73,7 @@ void HostedPartition::opened(storage::Result<storage::LogPtr> result, base::Cloc
 void HostedPartition::closed() {
     busy_ = false;
     given_up_ = held_->epoch;
+    if (wanted_ && wanted_->epoch <= given_up_) wanted_.reset();  // an image of before came late
     let_go();
     held_.reset();
 }
@@ -84,7 +85,7 @@ void HostedPartition::let_go() {
 
 bool HostedPartition::at_rest() {
     std::erase_if(leaving_, [](const storage::LogPtr& log) { return !log->at_work(); });
-    return !busy_ && !log_ && leaving_.empty();
+    return !busy_ && !copying && !log_ && leaving_.empty();
 }
 
 void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {

@@ -9,6 +9,7 @@
 #include "storage/partition_log.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,6 +76,15 @@ public:
     /// Of the running step, or of the log.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
 
+    /// A move to another volume, from its request to the new epoch.
+    struct Moving {
+        std::string volume;
+        std::uint64_t bytes = 0;  ///< copied so far
+        base::Offset end{0};      ///< how far the copy reaches
+        bool handed_over = false;
+    };
+    std::optional<Moving> moving;
+    bool copying = false;                         ///< a job is at it
     bool discarded = false;                       ///< the topic is deleted: no last line is needed
     std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
 

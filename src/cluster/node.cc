@@ -13,6 +13,7 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "cluster/balancer.h"
 #include "cluster/controller.h"
 #include "cluster/election.h"
 #include "cluster/error.h"
@@ -38,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -138,6 +140,7 @@ public:
     std::string cluster_id_;
     std::vector<MissingVolume> missing_;
     [[nodiscard]] bool storage_stalled() const;
+    [[nodiscard]] std::vector<LogDirState> log_dirs() const;
 
 private:
     /// A volume as this life of the node uses it.
@@ -174,6 +177,7 @@ private:
     base::metrics::Registry own_metrics_;
     std::unique_ptr<NodeMetrics> metrics_;
     std::atomic<bool> lost_ = false;
+    std::set<std::string> fenced_;  ///< volumes, of the watch thread
     std::unique_ptr<Loop> control_;
     std::unique_ptr<Loop> watch_;
     bool stopped_ = false;
@@ -198,8 +202,8 @@ Result<void> Node::Impl::start() {
 /// it may be the empty place of a missing mount.
 Result<void> Node::Impl::lock_signed() {
     for (const auto& named : options_.volumes) {
-        KAAS_TRY_ASSIGN(sign, read_identity(*named.volume));
-        if (sign) KAAS_TRY(lock(*named.volume));
+        auto sign = read_identity(*named.volume);  // what cannot be read is the survey's business
+        if (sign && *sign) KAAS_TRY(lock(*named.volume));
     }
     return {};
 }
@@ -246,6 +250,9 @@ Result<void> Node::Impl::take_office() {
 }
 
 void Node::Impl::say_what_is_missing() const {
+    for (const auto& volume : survey_.broken) {
+        base::log::error("cluster", "{} is not used: {}", volume.path, volume.why);
+    }
     for (const auto& volume : missing_) {
         base::log::error("cluster", "volume '{}' is missing, {} of its partitions are offline: {}",
                          volume.name, volume.partitions, volume.why);
@@ -321,6 +328,9 @@ void Node::Impl::open_logs() {
     table.reports.released = [&controller](std::vector<catalog::PartitionEpoch> epochs) {
         controller.released(std::move(epochs));
     };
+    table.reports.moved = [&controller](std::vector<MovedEpoch> epochs) {
+        controller.moved(std::move(epochs));
+    };
     table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
     table_ = std::make_unique<PartitionTable>(std::move(table));
     auto& registry = options_.metrics == nullptr ? own_metrics_ : *options_.metrics;
@@ -339,7 +349,8 @@ Result<void> Node::Impl::join() {
         self.volumes.emplace(volume.name,
                              catalog::BrokerVolume{.path = volume.volume->root(),
                                                    .labels = volume.labels,
-                                                   .default_eligible = volume.default_eligible});
+                                                   .default_eligible = volume.default_eligible,
+                                                   .cordoned = volume.cordoned});
     }
     // Kept, so that they are known when they come back; without partitions they are forgotten.
     for (const auto& volume : missing_) {
@@ -402,6 +413,15 @@ base::Clock::Steady Node::Impl::watch() {
     table_->tick();
     for (const auto& member : members_) {
         if (!member.session->fenced()) continue;
+        if (member.volume.volume != survey_.cluster && members_.size() > 1) {
+            // Its logs have failed with the check; the rest goes on.
+            if (fenced_.insert(member.volume.name).second) {
+                base::log::error("cluster",
+                                 "the session on volume '{}' was ended, its partitions are offline",
+                                 member.volume.name);
+            }
+            continue;
+        }
         lost({ErrorCode::kFenced, "the session on volume '" + member.volume.name + "' was ended"});
     }
     return options_.clock->now() + kWatchInterval;
@@ -447,6 +467,21 @@ base::BrokerId Node::id() const { return impl_->options_.id; }
 const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
 Controller& Node::controller() { return *impl_->controller_; }
+std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
+    const auto image = table_->image();
+    const auto* self = image->broker(options_.id);
+    std::vector<LogDirState> dirs;
+    for (const auto& [volume, session, logs] : members_) {
+        dirs.push_back({.name = volume.name,
+                        .path = volume.volume->root(),
+                        .volume = volume.volume,
+                        .cordoned = self != nullptr && is_cordoned(*image, *self, volume.name)});
+    }
+    for (const auto& volume : missing_) dirs.push_back({.name = volume.name, .path = volume.path});
+    return dirs;
+}
+
+std::vector<Node::LogDirState> Node::log_dirs() const { return impl_->log_dirs(); }
 const std::vector<MissingVolume>& Node::missing_volumes() const { return impl_->missing_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }
 void Node::stop(std::chrono::milliseconds patience) { impl_->stop(patience); }

@@ -73,6 +73,15 @@ public:
     /// Administrative requests go here; among many brokers, to whoever is the controller.
     [[nodiscard]] Controller& controller();
 
+    /// A directory as DescribeLogDirs shows it.
+    struct LogDirState {
+        std::string name;
+        std::string path;
+        storage::Volume* volume = nullptr;  ///< null: missing, its partitions are offline
+        bool cordoned = false;
+    };
+    /// In the order of their configuration, then those that are missing.
+    [[nodiscard]] std::vector<LogDirState> log_dirs() const;
     /// Fixed at the start.
     [[nodiscard]] const std::vector<MissingVolume>& missing_volumes() const;
     /// True while a commit cycle waits for its volume for too long (`LogDirOptions::stall_after`).

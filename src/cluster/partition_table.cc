@@ -10,6 +10,7 @@
 #include "catalog/model.h"
 #include "catalog/topic_name.h"
 #include "cluster/hosted_partition.h"
+#include "cluster/partition_table_impl.h"
 #include "cluster/table_view.h"
 #include "cluster/topic_reclaimer.h"
 #include "cluster/versioned.h"
@@ -21,8 +22,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -33,105 +32,6 @@
 #include <vector>
 
 namespace kaas::cluster {
-namespace {
-
-struct LocalTopic {
-    std::shared_ptr<const storage::LogConfig> config;
-    std::vector<HostedPartitionPtr> partitions;  ///< null where this broker never had the partition
-};
-
-/// A deleted topic on its way out.
-struct Removal {
-    catalog::Deletion deletion;
-    std::vector<HostedPartitionPtr> closing;
-    bool busy = false;
-    std::string said;  ///< why its files stay: told once, not with each attempt
-};
-
-/// What is said once the lock is gone.
-struct Outbox {
-    std::vector<catalog::ImageVersion> applied;
-    std::vector<catalog::OpenedEpoch> opened;
-    std::vector<catalog::PartitionEpoch> released;
-    std::vector<base::TopicId> reclaimed;
-};
-
-}  // namespace
-
-/// Shared with the jobs that it has on the I/O pool.
-class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
-public:
-    explicit Impl(Options options)
-        : options_(std::move(options)),
-          views_(first_view()),
-          next_retention_check_(options_.clock->now() + options_.upkeep.first),
-          next_producer_check_(options_.clock->now() + options_.upkeep.producers) {}
-
-    bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
-    void tick() KAAS_EXCLUDES(mutex_);
-    bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
-
-private:
-    using Job = std::move_only_function<void()>;
-
-    static std::shared_ptr<const TableView> first_view();
-    [[nodiscard]] std::optional<Tenure> wanted(const catalog::Partition& partition) const;
-    /// Led by this broker, on a volume that it does not have.
-    [[nodiscard]] bool stranded(const catalog::Partition& partition) const;
-
-    void host(const catalog::Topic& topic, bool new_configs, TableView& view,
-              const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
-    /// Makes room for the partitions that are wanted here; true when there are more than before.
-    [[nodiscard]] bool extend(const catalog::Topic& topic, LocalTopic& local) const;
-    static void show(const catalog::Topic& topic, const LocalTopic& local, TableView& view);
-    void drop(const catalog::Topic& topic, TableView& view, const std::shared_ptr<Batch>& batch)
-        KAAS_REQUIRES(mutex_);
-    void aim(const HostedPartitionPtr& partition, std::optional<Tenure> tenure,
-             const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
-
-    void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
-    void open(const HostedPartitionPtr& partition, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<storage::LogPtr> open_log(const HostedPartition& partition,
-                                                            const Tenure& tenure,
-                                                            const storage::LogConfig& config) const;
-    void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
-        KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
-    void finish(Batch& batch) KAAS_REQUIRES(mutex_);
-
-    void remove_when_closed(const base::TopicId& topic) KAAS_REQUIRES(mutex_);
-    void remove(const catalog::Deletion& deletion) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<void> remove_files(const catalog::Deletion& deletion) const;
-
-    /// Sends what is in the outbox, and gives queued jobs to the pool.
-    void flush() KAAS_EXCLUDES(mutex_);
-    void run_jobs() KAAS_EXCLUDES(mutex_);
-    void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
-    [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
-    [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
-    void keep_house() KAAS_EXCLUDES(mutex_);
-    void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool all_jobs_done(base::Clock::Steady deadline) KAAS_REQUIRES(mutex_);
-
-    const Options options_;
-    Versioned<TableView> views_;
-
-    mutable base::Mutex mutex_;
-    base::CondVar idle_;
-    std::unordered_map<base::TopicId, LocalTopic> topics_ KAAS_GUARDED_BY(mutex_);
-    std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
-    Outbox outbox_ KAAS_GUARDED_BY(mutex_);
-    std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
-    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
-    bool closing_ KAAS_GUARDED_BY(mutex_) = false;
-    base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
-    base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
-    bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
-    /// While all logs close: when the last of them stops waiting for its cycle.
-    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
-};
 
 std::shared_ptr<const TableView> PartitionTable::Impl::first_view() {
     auto view = std::make_shared<TableView>();
@@ -284,6 +184,7 @@ void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenur
     storage::Result<storage::LogPtr> result =
         storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
     if (config) result = open_log(*partition, tenure, *config);
+    if (result && (*result)->written_epoch()) leave_old_volumes(*partition, tenure);
     {
         base::MutexLock lock(mutex_);
         partition->opened(std::move(result), options_.clock->now());
@@ -328,6 +229,11 @@ void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const stor
     }
     {
         base::MutexLock lock(mutex_);
+        if (partition->moving && partition->moving->handed_over) {
+            outbox_.moved.push_back(
+                {partition->id(), partition->tenure().epoch, partition->moving->volume});
+            partition->moving.reset();
+        }
         partition->closed();
         go_on(partition);
     }
@@ -546,6 +452,7 @@ void PartitionTable::Impl::flush() {
     const auto& reports = options_.reports;
     if (!out.opened.empty()) reports.opened(std::move(out.opened));
     if (!out.released.empty()) reports.released(std::move(out.released));
+    if (!out.moved.empty()) reports.moved(std::move(out.moved));
     for (const auto& topic : out.reclaimed) reports.reclaimed(topic);
     for (const auto& version : out.applied) reports.applied(version);
     for (std::size_t i = 0; i < more; ++i) {
@@ -591,6 +498,11 @@ PartitionReader PartitionTable::reader() const { return PartitionReader(impl_->v
 std::size_t PartitionTable::opening() const { return impl_->count(Hosting::kOpening); }
 std::size_t PartitionTable::offline() const { return impl_->count(Hosting::kOffline); }
 std::size_t PartitionTable::serving() const { return impl_->count(Hosting::kServing); }
+PartitionTable::Move PartitionTable::move(const base::TopicPartition& id,
+                                          const std::string& volume) {
+    return impl_->move(id, volume);
+}
+std::vector<PartitionTable::Stored> PartitionTable::stored() const { return impl_->stored(); }
 void PartitionTable::tick() { impl_->tick(); }
 bool PartitionTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 

@@ -5,12 +5,14 @@
 #include "base/ids.h"
 #include "catalog/change.h"
 #include "catalog/image.h"
+#include "cluster/admin.h"
 #include "cluster/versioned.h"
 #include "storage/log_config.h"
 #include "storage/volume.h"
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -87,6 +89,8 @@ public:
         std::function<void(std::vector<catalog::OpenedEpoch>)> opened;
         /// Epochs that this broker has given up because their logs failed: it wants new ones.
         std::function<void(std::vector<catalog::PartitionEpoch>)> released;
+        /// Epochs that this broker has given up to lead the next one on another volume.
+        std::function<void(std::vector<MovedEpoch>)> moved;
         std::function<void(base::TopicId)> reclaimed;
     };
     struct Options {
@@ -125,6 +129,28 @@ public:
     /// Partitions assigned here whose log failed. Any thread.
     [[nodiscard]] std::size_t offline() const;
     [[nodiscard]] std::size_t serving() const;
+
+    /// How a request to move a partition to another volume of this broker ends.
+    enum class Move {
+        kBegun,    ///< or there already, or on its way: nothing to wait for
+        kNotHere,  ///< no log of it is open here
+        kOffline,  ///< its log has failed, or its volume is missing
+    };
+    /// Copies the log to `volume` while it is served, then hands the partition over to itself there
+    /// under a new epoch (DESIGN 9); clients see retriable errors for the length of the last copy.
+    /// A move to where it is, or to another place, ends one that runs. Thread: any.
+    [[nodiscard]] Move move(const base::TopicPartition& id, const std::string& volume);
+
+    /// A log on a volume of this broker.
+    struct Stored {
+        std::string topic;
+        base::PartitionId partition;
+        std::string volume;
+        std::uint64_t bytes = 0;
+        std::int64_t lag = 0;    ///< offsets that a copy has to catch up
+        bool is_future = false;  ///< a copy that a move makes
+    };
+    [[nodiscard]] std::vector<Stored> stored() const;
 
     /// Looks after open logs: reports which epochs have been written, gives up those whose log has
     /// failed, tries again what could not be done, fails tickets that a hung volume keeps waiting,

@@ -58,9 +58,16 @@ public:
 
     Result<Survey> run(const std::vector<NamedVolume>& volumes) {
         for (const auto& volume : volumes) {
-            KAAS_TRY_ASSIGN(sign, read_sign(*volume.volume));
-            out_.volumes.push_back({volume, std::move(sign)});
+            auto sign = read_sign(*volume.volume);
+            if (sign) {
+                out_.volumes.push_back({volume, std::move(*sign)});
+            } else if (sign.error().code == ErrorCode::kStorage && may_do_without(volume)) {
+                out_.broken.push_back({volume.volume->root(), sign.error().context});
+            } else {
+                return std::unexpected(std::move(sign).error());
+            }
         }
+        if (out_.volumes.empty()) return fail(ErrorCode::kStorage, out_.broken.front().why);
         if (wanted_cluster_ != nullptr && !among_volumes(*wanted_cluster_)) {
             KAAS_TRY(read_sign(*wanted_cluster_));
         }
@@ -99,6 +106,11 @@ private:
             cluster_volume_said_ = sign->cluster_volume;
         }
         return sign;
+    }
+
+    /// What is no volume of kaas, or the cluster's own, is not to be passed over.
+    [[nodiscard]] bool may_do_without(const NamedVolume& volume) const {
+        return volume.volume != wanted_cluster_;
     }
 
     Result<void> find_cluster() {
@@ -254,8 +266,11 @@ std::vector<MissingVolume> take_out_missing(Survey& survey, const catalog::Image
     for (const auto& [name, partitions] : used) {
         auto at = known.find(name);
         std::string path = at == known.end() ? "" : at->second.path;
-        std::string why = fmt::format("{} is not among the directories; add it to log.dirs",
-                                      path.empty() ? "its directory" : path);
+        auto broken = std::ranges::find(survey.broken, path, &Survey::Broken::path);
+        std::string why = broken != survey.broken.end()
+                              ? fmt::format("{}; mend it and start again", broken->why)
+                              : fmt::format("{} is not among the directories; add it to log.dirs",
+                                            path.empty() ? "its directory" : path);
         missing.push_back({name, std::move(path), partitions, std::move(why)});
     }
     return missing;

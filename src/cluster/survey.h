@@ -22,15 +22,22 @@ struct NamedVolume {
     bool name_chosen = true;
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
+    bool cordoned = false;         ///< gets no new partitions, until a dynamic config says other
 };
 
 /// What a start has to do with, before it has touched any of it.
 struct Survey {
+    /// One that cannot even be read: the rest is served without it.
+    struct Broken {
+        std::string path;
+        std::string why;
+    };
     struct Found {
         NamedVolume volume;            ///< by the name that counts
         std::optional<Identity> sign;  ///< none: never used, or its mount is missing
     };
     std::vector<Found> volumes;
+    std::vector<Broken> broken;
     storage::Volume* cluster = nullptr;     ///< has, or gets, the cluster's own files
     std::string cluster_volume;             ///< its name, or its root when it holds no partitions
     std::optional<std::string> cluster_id;  ///< none yet: this is its first start

@@ -141,9 +141,10 @@ Result<void> check_replicas(const std::vector<base::BrokerId>& brokers,
 }
 
 Result<Placement> place_by_hand(const std::vector<base::BrokerId>& brokers, std::int32_t index,
-                                std::optional<std::size_t> factor, const Image& image) {
+                                std::optional<std::size_t> factor, const Image& image,
+                                VolumeUse& use) {
     KAAS_TRY(check_replicas(brokers, factor, image));
-    auto placement = lead(image, brokers, static_cast<std::size_t>(std::max(index, 0)));
+    auto placement = lead(image, brokers, use);
     if (placement) return std::move(*placement);
     return fail(
         ErrorCode::kInvalidReplicaAssignment,
@@ -164,6 +165,7 @@ Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image&
             "A manual partition assignment was specified, but numPartitions was not set to -1.");
     }
     std::map<std::int32_t, Placement> by_index;
+    VolumeUse use(image);
     std::optional<std::size_t> factor;
     for (const auto& [index, brokers] : topic.assignments) {
         if (by_index.contains(index)) {
@@ -171,7 +173,7 @@ Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image&
                 ErrorCode::kInvalidReplicaAssignment,
                 fmt::format("Found multiple manual partition assignments for partition {}", index));
         }
-        KAAS_TRY_ASSIGN(placement, place_by_hand(brokers, index, factor, image));
+        KAAS_TRY_ASSIGN(placement, place_by_hand(brokers, index, factor, image, use));
         factor = brokers.size();
         by_index.emplace(index, std::move(placement));
     }
@@ -254,9 +256,10 @@ Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
     const auto factor = topic->partitions.front().replicas.size();
     std::vector<Placement> places;
     if (request.assignments) {
+        VolumeUse use(draft.image());
         for (const auto& brokers : *request.assignments) {
             const auto index = present + static_cast<std::int32_t>(places.size());
-            KAAS_TRY_ASSIGN(placement, place_by_hand(brokers, index, factor, draft.image()));
+            KAAS_TRY_ASSIGN(placement, place_by_hand(brokers, index, factor, draft.image(), use));
             places.push_back(std::move(placement));
         }
     } else {

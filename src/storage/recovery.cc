@@ -4,6 +4,7 @@
 #include "storage/batch_check.h"
 #include "storage/epoch_reader.h"
 #include "storage/partition_log.h"
+#include "storage/segment_move.h"
 #include "wire/records.h"
 
 #include <fmt/format.h>
@@ -97,21 +98,20 @@ public:
     [[nodiscard]] Result<Opened> run() {
         KAAS_TRY_ASSIGN(found, walk());
         if (!found) return fresh();
-        if (found->volume != &volume_) {
-            return fail(ErrorCode::kIo, paths_.directory + ": its newest epoch is on " +
-                                            found->volume->root() +
-                                            ", and logs do not yet read across volumes");
-        }
+        source_ = found->volume;
+        const bool moved = source_ != &volume_;
         KAAS_TRY(take_state(found->state));
         KAAS_TRY_ASSIGN(tail, open_tail(found->state));
         load_producers();
         // What was only read counts once it stands in a durable picture of our own.
-        const bool must_begin = tail > last_.bytes || !found->state.settled();
+        const bool must_begin = moved || tail > last_.bytes || !found->state.settled();
         if (!must_begin) {
             KAAS_TRY(log_dir_.session().confirm());
             return lazy(base::LeaderEpoch{found->state.epoch});
         }
-        if (!found->state.picture_vouched) {
+        if (moved) {
+            KAAS_TRY(bring_over());
+        } else if (!found->state.picture_vouched) {
             // Our picture will name files in its directory, whose own name may not be durable yet.
             KAAS_TRY(volume_.sync_directory(paths_.directory));
         }
@@ -161,7 +161,7 @@ private:
         if (last_.bytes > 0) manifest_.sealed.push_back(last_);
         if (state.released) return last_.bytes;
         tail_path_ = paths_.file(last_.name(), ".log");
-        auto file = volume_.open(tail_path_, OpenMode::kRead);
+        auto file = source_->open(tail_path_, OpenMode::kRead);
         if (!file && file.error().code == ErrorCode::kNotFound) {
             // Its manifest is durable and names it. Whoever has superseded us may have removed the
             // whole epoch since; otherwise the file is lost, or (elsewhere than here) the absence
@@ -178,6 +178,19 @@ private:
                                                          tail_path_, size, last_.bytes));
         }
         return size;
+    }
+
+    /// Our picture may only name what is on our own volume, so that the old one can go. A move has
+    /// most of it copied before it hands over; what it did not get to is copied here.
+    [[nodiscard]] Result<void> bring_over() {
+        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
+        KAAS_TRY(make_partition_directory(volume_, paths_.directory));
+        for (const auto& span : spans_) {
+            KAAS_TRY(copy_segment(*source_, volume_, paths_, span.facts));
+        }
+        manifest_.dropped.clear();  // they go with all that is on the old volume
+        manifest_.unfinished.clear();
+        return {};
     }
 
     void load_producers() {
@@ -321,6 +334,7 @@ private:
     ProducerState producers_;
     std::unique_ptr<File> tail_;
     std::string tail_path_;
+    Volume* source_ = nullptr;  ///< where the newest epoch lies
 };
 
 [[nodiscard]] std::string topic_of(const std::string& directory) {

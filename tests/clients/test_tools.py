@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import apache
+import broker
 import pytest
 from kafka_wire import codec
 
@@ -119,3 +120,27 @@ def test_producers_are_described(tool):
                    re.match(r"\d+\s", line)]
     producer = dict(zip(header, row))
     assert producer["ProducerEpoch"] == "0" and int(producer["LastSequence"]) == 9
+
+
+def test_log_dirs_are_described(tmp_path):
+    directories = [str(tmp_path / name) for name in ("one", "two")]
+    kaas = broker.Broker(tmp_path, {"log.dirs": ",".join(directories)}).start()
+    try:
+        def tool(name, *arguments):
+            return subprocess.run(apache.tool_command(name, "--bootstrap-server", kaas.bootstrap, *arguments),
+                                  check=True, capture_output=True, text=True, timeout=90).stdout
+        tool("kafka-topics", "--create", "--topic", "dirs", "--partitions", "4")
+        tool("kafka-producer-perf-test", "--topic", "dirs", "--num-records", "1000", "--record-size", "100",
+             "--throughput", "-1", "--producer-props", f"bootstrap.servers={kaas.bootstrap}")
+        shown = tool("kafka-log-dirs", "--describe", "--topic-list", "dirs")
+        described = json.loads(shown.splitlines()[-1])["brokers"][0]["logDirs"]
+        assert [entry["logDir"] for entry in described] == directories
+        assert [entry["error"] for entry in described] == [None, None]
+        assert [len(entry["partitions"]) for entry in described] == [2, 2], "on the least used"
+        logs = [log for entry in described for log in entry["partitions"]]
+        assert {log["partition"] for log in logs} == {f"dirs-{i}" for i in range(4)}
+        assert sum(log["size"] for log in logs) > 100_000
+        assert all(log["offsetLag"] == 0 and not log["isFuture"] for log in logs)
+        kaas.stop()
+    finally:
+        kaas.kill()

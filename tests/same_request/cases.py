@@ -3,6 +3,7 @@
 import admin_cases  # noqa: F401
 import connection_cases  # noqa: F401
 import fetch_cases  # noqa: F401
+import log_dir_cases  # noqa: F401
 import metadata_cases  # noqa: F401
 import offset_cases  # noqa: F401
 import produce_cases  # noqa: F401

@@ -24,11 +24,17 @@ SETTINGS = {
 }
 
 
+def with_directories(home: pathlib.Path) -> dict:
+    one, two, three = (home / name for name in ("one", "two", "three"))
+    return SETTINGS | {"log.dirs": f"{one},{two},{three}", "cordoned.log.dirs": f"{three}"}
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    kaas = broker.Broker(tmp_path_factory.mktemp("kaas"), SETTINGS).start()
+    home = tmp_path_factory.mktemp("kaas")
+    kaas = broker.Broker(home, with_directories(home)).start()
     try:
-        with apache.Apache(settings=SETTINGS) as node:
+        with apache.Apache(settings=with_directories(tmp_path_factory.mktemp("apache"))) as node:
             yield node.bootstrap, kaas.bootstrap
         kaas.stop()
     finally:

@@ -141,17 +141,6 @@ ConfigResult<void> read_listeners(BrokerConfig& config, const ConfigInputs& inpu
     return {};
 }
 
-/// Nothing chooses between directories yet; what describes them is kept for what will.
-void note_unused_descriptions(const std::vector<LogDir>& dirs, std::vector<std::string>& notes) {
-    for (const auto& dir : dirs) {
-        if (dir.labels.empty() && dir.default_eligible) continue;
-        notes.push_back(fmt::format(
-            "labels and default.eligible of volume {} are without effect (a topic cannot ask for a "
-            "volume in this version)",
-            dir.name));
-    }
-}
-
 /// Whoever names a directory wants to keep what is in it.
 ConfigResult<void> check_ephemeral(const ConfigInputs& inputs, const MergedConfig& merged) {
     if (!inputs.ephemeral_dir) return {};
@@ -169,12 +158,11 @@ ConfigResult<void> check_ephemeral(const ConfigInputs& inputs, const MergedConfi
         named));
 }
 
-ConfigResult<void> read_directories(BrokerConfig& config, const ConfigMap& families,
-                                    std::vector<std::string>& notes) {
+ConfigResult<void> read_directories(BrokerConfig& config, const ConfigMap& families) {
     const BrokerSettings& settings = config.settings;
     const auto& paths = settings.log_dirs ? *settings.log_dirs : settings.log_dir;
     KAAS_TRY_ASSIGN(dirs, parse_log_dirs(paths, families));
-    note_unused_descriptions(dirs, notes);
+    KAAS_TRY(cordon(settings.cordoned_log_dirs, dirs));
     config.log_dirs = std::move(dirs);
     return {};
 }
@@ -223,7 +211,7 @@ ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     config.log = log_options(config.settings);
     KAAS_TRY(read_listeners(config, inputs, merged.notes));
     KAAS_TRY(check_inter_broker(config, merged.known));
-    KAAS_TRY(read_directories(config, merged.families, merged.notes));
+    KAAS_TRY(read_directories(config, merged.families));
     KAAS_TRY_ASSIGN(overrides,
                     parse_connection_overrides(config.settings.max_connections_per_ip_overrides));
     config.connection_overrides = std::move(overrides);

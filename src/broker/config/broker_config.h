@@ -26,6 +26,8 @@ struct LogDir {
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
 
+    bool cordoned = false;  ///< named in cordoned.log.dirs
+
     friend bool operator==(const LogDir&, const LogDir&) = default;
 };
 

@@ -173,4 +173,20 @@ ConfigResult<std::vector<LogDir>> parse_log_dirs(const std::vector<std::string>&
     return dirs;
 }
 
+ConfigResult<void> cordon(const std::vector<std::string>& cordoned, std::vector<LogDir>& dirs) {
+    for (const auto& path : cordoned) {
+        bool known = path == "*";
+        for (auto& dir : dirs) {
+            if (path != "*" && dir.path != absolute(path)) continue;
+            dir.cordoned = true;
+            known = true;
+        }
+        if (!known) {
+            return base::fail(ConfigFault::kConflict,
+                              fmt::format("cordoned.log.dirs: {} is none of log.dirs", path));
+        }
+    }
+    return {};
+}
+
 }  // namespace kaas::broker

@@ -1,5 +1,6 @@
 #include "broker/handlers/registry.h"
 
+#include "broker/handlers/alter_replica_log_dirs.h"
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/create_partitions.h"
 #include "broker/handlers/create_topics.h"
@@ -7,6 +8,7 @@
 #include "broker/handlers/delete_topics.h"
 #include "broker/handlers/describe_cluster.h"
 #include "broker/handlers/describe_configs.h"
+#include "broker/handlers/describe_log_dirs.h"
 #include "broker/handlers/describe_producers.h"
 #include "broker/handlers/describe_topic_partitions.h"
 #include "broker/handlers/fetch.h"
@@ -74,6 +76,8 @@ constexpr Handler kHandlers[] = {
     handler<&init_producer_id>(),
     handler<&offset_for_leader_epoch>(),
     handler<&describe_configs>(),
+    handler<&alter_replica_log_dirs>(),
+    handler<&describe_log_dirs>(),
     handler<&create_partitions>(),
     handler<&describe_cluster>(),
     handler<&describe_producers>(),

@@ -1,0 +1,298 @@
+// Goal: with several volumes, one that fails takes only its own partitions along, and a partition
+// moves from one to the other without a lost or doubled record, whatever fails on the way. Method:
+// real nodes on two volumes in memory, with faults and deaths at each step of one of them.
+
+#include "base/bytes.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/thread_pool.h"
+#include "catalog/model.h"
+#include "cluster/admin.h"
+#include "cluster/error.h"
+#include "cluster/node.h"
+#include "cluster/partition_table.h"
+#include "storage/log_config.h"
+#include "storage/memory_volume.h"
+#include "storage/partition_log.h"
+#include "storage/testing_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kaas::cluster {
+namespace {
+
+using storage::Fault;
+using storage::MemoryVolume;
+using storage::Operation;
+using Move = PartitionTable::Move;
+
+class LogDirsTest : public ::testing::Test {
+protected:
+    NodeOptions options() {
+        NodeOptions options;
+        options.id = base::BrokerId(1);
+        options.volumes = {{.name = "a", .volume = a_.get()}, {.name = "b", .volume = b_.get()}};
+        options.endpoints = {{"PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092}};
+        options.log_config = [](const catalog::ConfigMap&) {
+            storage::LogConfig config;
+            config.segment_bytes = 1'000;  // some segments to carry
+            return config;
+        };
+        options.io_pool = &pool_;
+        return options;
+    }
+    void start() {
+        auto node = Node::start(options());
+        ASSERT_TRUE(node) << node.error().context;
+        node_ = std::move(*node);
+    }
+    /// The machine dies and comes back.
+    void crash(std::uint64_t seed) {
+        for (auto* volume : {a_.get(), b_.get()}) volume->halt_at(volume->steps());
+        node_.reset();
+        for (auto* volume : {a_.get(), b_.get()}) volume->crash({.seed = seed});
+    }
+    /// Partition 0 lies on a, 1 on b.
+    void create() {
+        CreateTopics request;
+        request.topics = {{.name = "orders", .partitions = 2}};
+        std::promise<bool> done;
+        node_->controller().create_topics(request,
+                                          {&here_, [&](Result<std::vector<CreatedTopic>> made) {
+                                               done.set_value(made && made->front().outcome);
+                                           }});
+        ASSERT_TRUE(done.get_future().get());
+        ASSERT_EQ(partition(0).volume(), "a");
+        ASSERT_EQ(partition(1).volume(), "b");
+    }
+    catalog::Partition partition(int index) {
+        return node_->partitions().image()->topic("orders")->partitions[static_cast<std::size_t>(
+            index)];
+    }
+    base::TopicPartition id(int index) {
+        return {node_->partitions().image()->topic("orders")->id, base::PartitionId(index)};
+    }
+    Hosted find(int index) {
+        return node_->partitions().reader().find("orders", base::PartitionId(index));
+    }
+    /// True once it is durable.
+    bool append(int index, const std::string& value) {
+        auto found = find(index);
+        if (found.state != Hosting::kServing) return false;
+        std::promise<bool> done;
+        const auto batch = storage::testing::make_batch({.value = value});
+        auto accepted = found.log->append(storage::testing::to_append(
+            batch, storage::Acks::kAll, here_,
+            [&](storage::Result<storage::Appended> out) { done.set_value(out.has_value()); }));
+        return accepted && done.get_future().get();
+    }
+    std::vector<std::byte> content(int index) {
+        auto found = find(index);
+        if (!found.log) return {};
+        auto bytes = storage::testing::read_all(*found.log, base::Offset(0));
+        EXPECT_TRUE(bytes) << (bytes ? "" : bytes.error().context);
+        return bytes ? *bytes : std::vector<std::byte>{};
+    }
+    static void await(const std::function<bool()>& condition) {
+        while (!condition()) std::this_thread::yield();
+    }
+    void await_moved(const std::string& volume) {
+        await(
+            [&] { return partition(0).volume() == volume && find(0).state == Hosting::kServing; });
+    }
+    std::string directory() { return "orders." + id(0).topic.uuid.to_string() + "/0"; }
+
+    base::InlineExecutor here_;
+    std::unique_ptr<MemoryVolume> a_ = std::make_unique<MemoryVolume>("/a");
+    std::unique_ptr<MemoryVolume> b_ = std::make_unique<MemoryVolume>("/b");
+    base::ThreadPool pool_{"test-io", 2};
+    std::unique_ptr<Node> node_;
+};
+
+TEST_F(LogDirsTest, VolumeThatFailsUnderLoadTakesOnlyItsOwnAlong) {
+    start();
+    create();
+    ASSERT_TRUE(append(0, "x") && append(1, "y"));
+    const auto before = content(1);
+    b_->set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kSync || step.operation == Operation::kWrite)
+            return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+        return std::nullopt;
+    });
+    EXPECT_FALSE(append(1, "lost"));
+    node_->partitions().tick();
+    EXPECT_EQ(find(1).state, Hosting::kOffline);
+    EXPECT_EQ(node_->partitions().offline(), 1U);
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(append(0, "served")) << i;
+
+    b_->set_hook(nullptr);  // mended: it comes back by itself
+    await([&] {
+        node_->partitions().tick();
+        return find(1).state == Hosting::kServing;
+    });
+    EXPECT_EQ(content(1), before) << "nothing of what failed, all of what was acknowledged";
+    EXPECT_TRUE(append(1, "z"));
+}
+
+TEST_F(LogDirsTest, PartitionMovesWithAllItsRecordsAndLeavesNothing) {
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    const auto before = content(0);
+    const auto epoch = partition(0).leader_epoch;
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    EXPECT_EQ(partition(0).leader_epoch, epoch + 1);
+    EXPECT_EQ(content(0), before);
+    await([&] { return !a_->list(directory()); });
+    EXPECT_FALSE(a_->list("orders." + id(0).topic.uuid.to_string())) << "the topic has no other";
+    await([&] {
+        return node_->partitions().image()->topic("orders")->partitions[0].runs.size() == 1;
+    });
+    ASSERT_TRUE(append(0, "after"));
+    const auto stored = node_->partitions().stored();
+    for (const auto& one : stored) {
+        EXPECT_EQ(one.volume, "b");
+        EXPECT_FALSE(one.is_future);
+    }
+
+    // And back, and over a crash: the old volume may go.
+    const auto more = content(0);
+    ASSERT_EQ(node_->partitions().move(id(0), "a"), Move::kBegun);
+    await_moved("a");
+    EXPECT_EQ(content(0), more);
+    crash(7);
+    start();
+    await([&] { return node_->partitions().opening() == 0; });
+    EXPECT_EQ(content(0), more);
+}
+
+TEST_F(LogDirsTest, RecordsThatComeDuringAMoveAreThereOnceInOrder) {
+    start();
+    create();
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    std::int64_t acknowledged = 10;
+    for (int round = 0; round < 6; ++round) {
+        const std::string to = round % 2 == 0 ? "b" : "a";
+        ASSERT_EQ(node_->partitions().move(id(0), to), Move::kBegun);
+        while (partition(0).volume() != to || find(0).state != Hosting::kServing) {
+            if (append(0, std::string(100, 'm'))) ++acknowledged;
+        }
+        auto found = find(0);
+        EXPECT_EQ(found.log->latest(storage::Isolation::kReadUncommitted)->offset,
+                  base::Offset(acknowledged));
+        (void)content(0);
+    }
+}
+
+TEST_F(LogDirsTest, DeathAtAnyStepOfAMoveLosesNothing) {
+    for (std::uint64_t at = 0;; ++at) {
+        a_ = std::make_unique<MemoryVolume>("/a");
+        b_ = std::make_unique<MemoryVolume>("/b");
+        start();
+        create();
+        for (int i = 0; i < 12; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+        const auto before = content(0);
+        auto& dying = at % 2 == 0 ? *a_ : *b_;
+        const auto limit = dying.steps() + at / 2;
+        dying.halt_at(limit);
+        (void)node_->partitions().move(id(0), "b");
+        await([&] {
+            return dying.steps() >= limit ||
+                   (partition(0).runs.size() == 1 && partition(0).volume() == "b");
+        });
+        const bool whole = dying.steps() < limit;
+        crash(at);
+        start();
+        await([&] { return node_->partitions().opening() == 0; });
+        ASSERT_EQ(find(0).state, Hosting::kServing) << "step " << at;
+        EXPECT_EQ(content(0), before) << "step " << at;
+        ASSERT_TRUE(append(0, "on"));
+        node_.reset();
+        if (whole && at % 2 == 1) return;
+    }
+}
+
+TEST_F(LogDirsTest, MoveThatCannotWriteLeavesThePartitionWhereItIs) {
+    start();
+    create();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    b_->set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation != Operation::kWrite) return std::nullopt;
+        return Fault{storage::ErrorCode::kNoSpace, Fault::Effect::kHalf};
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await([&] {
+        for (const auto& one : node_->partitions().stored()) {
+            if (one.is_future) return false;
+        }
+        return true;
+    });
+    EXPECT_EQ(partition(0).volume(), "a");
+    EXPECT_TRUE(append(0, "still served"));
+    b_->set_hook(nullptr);
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    EXPECT_EQ(find(0).log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(13));
+}
+
+TEST_F(LogDirsTest, NeverWrittenPartitionMovesToo) {
+    start();
+    create();
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    EXPECT_TRUE(append(0, "first"));
+    EXPECT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun) << "it is there already";
+    EXPECT_EQ(node_->partitions().move({id(0).topic, base::PartitionId(9)}, "b"), Move::kNotHere);
+}
+
+TEST_F(LogDirsTest, CordonedVolumeGetsNoNewPartition) {
+    start();
+    AlterConfigs request{.resource = base::BrokerId(1), .values = {{"cordoned.log.dirs", "/b"}}};
+    std::promise<bool> done;
+    node_->controller().alter_configs(request, {&here_, [&](Result<std::monostate> result) {
+                                                    done.set_value(result.has_value());
+                                                }});
+    ASSERT_TRUE(done.get_future().get());
+    CreateTopics more;
+    more.topics = {{.name = "orders", .partitions = 4}};
+    std::promise<void> made;
+    node_->controller().create_topics(
+        more, {&here_, [&](const Result<std::vector<CreatedTopic>>&) { made.set_value(); }});
+    made.get_future().get();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(partition(i).volume(), "a");
+    const auto dirs = node_->log_dirs();
+    ASSERT_EQ(dirs.size(), 2U);
+    EXPECT_FALSE(dirs[0].cordoned);
+    EXPECT_TRUE(dirs[1].cordoned);
+}
+
+TEST_F(LogDirsTest, VolumeThatCannotBeReadAtAStartIsDoneWithout) {
+    start();
+    create();
+    ASSERT_TRUE(append(0, "x"));
+    node_.reset();
+    b_->set_hook([](const MemoryVolume::Step&) -> std::optional<Fault> {
+        return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+    });
+    start();
+    await([&] { return node_->partitions().opening() == 0; });
+    EXPECT_TRUE(append(0, "y"));
+    EXPECT_EQ(find(1).state, Hosting::kOffline);
+    ASSERT_EQ(node_->missing_volumes().size(), 1U);
+    EXPECT_THAT(node_->missing_volumes()[0].why, ::testing::HasSubstr("mend it"));
+}
+
+}  // namespace
+}  // namespace kaas::cluster

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "catalog/change.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+#include "cluster/hosted_partition.h"
+#include "cluster/partition_table.h"
+#include "cluster/table_view.h"
+#include "cluster/versioned.h"
+#include "storage/error.h"
+#include "storage/log_config.h"
+#include "storage/log_view.h"
+#include "storage/partition_log.h"
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// The inside of `PartitionTable`, for its own sources.
+namespace kaas::cluster {
+
+struct LocalTopic {
+    std::shared_ptr<const storage::LogConfig> config;
+    std::vector<HostedPartitionPtr> partitions;  ///< null where this broker never had the partition
+};
+
+/// A deleted topic on its way out.
+struct Removal {
+    catalog::Deletion deletion;
+    std::vector<HostedPartitionPtr> closing;
+    bool busy = false;
+    std::string said;  ///< why its files stay: told once, not with each attempt
+};
+
+/// What is said once the lock is gone.
+struct Outbox {
+    std::vector<catalog::ImageVersion> applied;
+    std::vector<catalog::OpenedEpoch> opened;
+    std::vector<catalog::PartitionEpoch> released;
+    std::vector<MovedEpoch> moved;
+    std::vector<base::TopicId> reclaimed;
+};
+
+/// Shared with the jobs that it has on the I/O pool.
+class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
+public:
+    explicit Impl(Options options)
+        : options_(std::move(options)),
+          views_(first_view()),
+          next_retention_check_(options_.clock->now() + options_.upkeep.first),
+          next_producer_check_(options_.clock->now() + options_.upkeep.producers) {}
+
+    bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
+    void tick() KAAS_EXCLUDES(mutex_);
+    bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Move move(const base::TopicPartition& id, const std::string& volume)
+        KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::vector<Stored> stored() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
+
+private:
+    using Job = std::move_only_function<void()>;
+
+    static std::shared_ptr<const TableView> first_view();
+    [[nodiscard]] std::optional<Tenure> wanted(const catalog::Partition& partition) const;
+    /// Led by this broker, on a volume that it does not have.
+    [[nodiscard]] bool stranded(const catalog::Partition& partition) const;
+
+    void host(const catalog::Topic& topic, bool new_configs, TableView& view,
+              const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
+    /// Makes room for the partitions that are wanted here; true when there are more than before.
+    [[nodiscard]] bool extend(const catalog::Topic& topic, LocalTopic& local) const;
+    static void show(const catalog::Topic& topic, const LocalTopic& local, TableView& view);
+    void drop(const catalog::Topic& topic, TableView& view, const std::shared_ptr<Batch>& batch)
+        KAAS_REQUIRES(mutex_);
+    void aim(const HostedPartitionPtr& partition, std::optional<Tenure> tenure,
+             const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
+
+    void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
+    void open(const HostedPartitionPtr& partition, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::Result<storage::LogPtr> open_log(const HostedPartition& partition,
+                                                            const Tenure& tenure,
+                                                            const storage::LogConfig& config) const;
+    void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
+        KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
+    void finish(Batch& batch) KAAS_REQUIRES(mutex_);
+
+    void carry(const HostedPartitionPtr& partition) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool is_carried(const HostedPartition& partition, const storage::LogPtr& log,
+                                  const std::string& volume) const KAAS_REQUIRES(mutex_);
+    [[nodiscard]] storage::Result<bool> copy(const HostedPartitionPtr& partition,
+                                             const storage::LogPtr& log, const std::string& volume)
+        KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::Result<bool> copy_view(const HostedPartitionPtr& partition,
+                                                  const storage::LogPtr& log,
+                                                  const std::string& volume,
+                                                  const storage::LogView& view)
+        KAAS_EXCLUDES(mutex_);
+    void hand_over(const HostedPartitionPtr& partition, const storage::LogPtr& log,
+                   const std::string& volume) KAAS_EXCLUDES(mutex_);
+    void remove_copy(const HostedPartition& partition, const std::string& volume) const;
+    void leave_old_volumes(const HostedPartition& partition, const Tenure& tenure) const;
+
+    void remove_when_closed(const base::TopicId& topic) KAAS_REQUIRES(mutex_);
+    void remove(const catalog::Deletion& deletion) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] storage::Result<void> remove_files(const catalog::Deletion& deletion) const;
+
+    /// Sends what is in the outbox, and gives queued jobs to the pool.
+    void flush() KAAS_EXCLUDES(mutex_);
+    void run_jobs() KAAS_EXCLUDES(mutex_);
+    void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
+    [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
+    void keep_house() KAAS_EXCLUDES(mutex_);
+    void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool all_jobs_done(base::Clock::Steady deadline) KAAS_REQUIRES(mutex_);
+
+    const Options options_;
+    Versioned<TableView> views_;
+
+    mutable base::Mutex mutex_;
+    base::CondVar idle_;
+    std::unordered_map<base::TopicId, LocalTopic> topics_ KAAS_GUARDED_BY(mutex_);
+    std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
+    Outbox outbox_ KAAS_GUARDED_BY(mutex_);
+    std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
+    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
+    bool closing_ KAAS_GUARDED_BY(mutex_) = false;
+    base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
+    base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
+    bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
+    /// While all logs close: when the last of them stops waiting for its cycle.
+    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
+};
+
+}  // namespace kaas::cluster

@@ -1,0 +1,117 @@
+#include "storage/segment_move.h"
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "storage/error.h"
+#include "storage/segment.h"
+#include "storage/volume.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
+
+[[nodiscard]] Result<void> unless(ErrorCode harmless, Result<void> outcome) {
+    if (!outcome && outcome.error().code == harmless) return {};
+    return outcome;
+}
+
+/// Copies bytes from `done` up to `end`.
+[[nodiscard]] Result<void> copy_bytes(File& from, File& to, std::uint64_t done, std::uint64_t end,
+                                      const std::string& path) {
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(kCopyBytes, end - done));
+    while (done < end) {
+        const base::MutableBytes into(buffer.data(),
+                                      std::min<std::uint64_t>(buffer.size(), end - done));
+        KAAS_TRY_ASSIGN(got, from.read_at(done, into));
+        if (got == 0) return fail(ErrorCode::kCorrupt, path + ": shorter than its manifest says");
+        const base::ByteView piece(buffer.data(), got);
+        KAAS_TRY(to.write_at(done, {&piece, 1}));
+        done += got;
+    }
+    return {};
+}
+
+/// The length of a file; 0 when it is not there.
+[[nodiscard]] Result<std::uint64_t> length_of(Volume& volume, const std::string& path) {
+    auto file = volume.open(path, OpenMode::kRead);
+    if (file) return (*file)->size();
+    if (file.error().code == ErrorCode::kNotFound) return std::uint64_t{0};
+    return std::unexpected(std::move(file).error());
+}
+
+/// A file is complete under its own name, or has another: what grows goes by `.moving`.
+[[nodiscard]] Result<void> copy_file(Volume& from, Volume& to, const std::string& directory,
+                                     const std::string& path, std::uint64_t bytes) {
+    KAAS_TRY_ASSIGN(present, length_of(to, path));
+    if (present >= bytes) return {};
+    const auto moving = path + ".moving";
+    KAAS_TRY(unless(ErrorCode::kNotFound, to.unlink(moving)));
+    if (present > 0) {
+        KAAS_TRY(to.rename(path, moving));
+        KAAS_TRY(to.sync_directory(directory));
+    }
+    auto target = present > 0 ? to.open(moving, OpenMode::kReadWrite) : to.create(moving);
+    if (!target) return std::unexpected(std::move(target).error());
+    KAAS_TRY_ASSIGN(source, from.open(path, OpenMode::kRead));
+    KAAS_TRY(copy_bytes(*source, **target, present, bytes, path));
+    KAAS_TRY((*target)->sync());
+    return to.rename(moving, path);
+}
+
+/// Indexes only hint: the newest state of each counts, and one that is not there is rebuilt.
+[[nodiscard]] Result<void> copy_index(Volume& from, Volume& to, const std::string& directory,
+                                      const std::string& path) {
+    KAAS_TRY_ASSIGN(bytes, length_of(from, path));
+    if (bytes == 0) return {};
+    KAAS_TRY(unless(ErrorCode::kNotFound, to.unlink(path)));
+    return copy_file(from, to, directory, path, bytes);
+}
+
+[[nodiscard]] Result<void> remove_tree(Volume& volume, const std::string& path) {
+    auto names = volume.list(path);
+    if (!names) return unless(ErrorCode::kNotFound, volume.unlink(path));  // most likely a file
+    for (const auto& name : *names) KAAS_TRY(remove_tree(volume, path + "/" + name));
+    return unless(ErrorCode::kNotFound, volume.remove_directory(path));
+}
+
+}  // namespace
+
+Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
+                          const SegmentFacts& facts) {
+    if (facts.bytes == 0) return {};
+    const auto name = facts.name();
+    const auto epoch = paths.epoch_directory(facts.epoch);
+    const auto directory = paths.compaction_directory(facts.epoch, facts.compaction);
+    for (const auto& needed : {epoch, directory}) {
+        KAAS_TRY(unless(ErrorCode::kExists, to.make_directory(needed)));
+    }
+    KAAS_TRY(copy_file(from, to, directory, paths.file(name, ".log"), facts.bytes));
+    for (const auto* suffix : {".index", ".timeindex", ".txnindex"}) {
+        KAAS_TRY(copy_index(from, to, directory, paths.file(name, suffix)));
+    }
+    KAAS_TRY(to.sync_directory(directory));
+    if (directory != epoch) KAAS_TRY(to.sync_directory(epoch));
+    return to.sync_directory(paths.directory);
+}
+
+Result<void> remove_partition(Volume& volume, const PartitionPaths& paths) {
+    KAAS_TRY(remove_tree(volume, paths.directory));
+    const auto topic = paths.directory.substr(0, paths.directory.rfind('/'));
+    KAAS_TRY(unless(ErrorCode::kNotFound, volume.sync_directory(topic)));
+    auto others = volume.list(topic);
+    if (!others || !others->empty()) return {};  // other partitions of the topic are there
+    KAAS_TRY(unless(ErrorCode::kNotFound, volume.remove_directory(topic)));
+    return volume.sync_directory("");
+}
+
+}  // namespace kaas::storage
