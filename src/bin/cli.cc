@@ -24,7 +24,7 @@ public:
         app_.add_flag("-h,--help", help_);
         app_.add_flag("--version", version_);
         add_serve();
-        add_log_dump();
+        add_log();
     }
 
     Command parse(std::vector<std::string> arguments) {
@@ -40,10 +40,15 @@ public:
         if (version_) return ShowCommand{fmt::format("kaas {}\n", base::kVersion)};
         if (help_) return ShowCommand{std::string(page().help)};
         if (serve_->parsed()) return std::move(serve_command_);
-        if (!log_dump_->parsed()) return unexpected();
-        if (dump_command_.paths.empty()) return wrong("log dump needs a file or a directory");
-        dump_command_.json = output_ == "json";
-        return std::move(dump_command_);
+        if (log_dump_->parsed()) {
+            if (dump_command_.paths.empty()) return wrong("log dump needs a file or a directory");
+            dump_command_.json = output_ == "json";
+            return std::move(dump_command_);
+        }
+        if (!log_check_->parsed()) return unexpected();
+        if (check_command_.paths.empty()) return wrong("log check needs a directory");
+        check_command_.json = output_ == "json";
+        return std::move(check_command_);
     }
 
 private:
@@ -61,12 +66,15 @@ private:
         serve_->add_option("--override", serve_command_.overrides)->allow_extra_args(false);
         serve_->add_flag("--ephemeral", serve_command_.ephemeral);
     }
-    void add_log_dump() {
+    void add_log() {
         log_ = add_command(app_, "log");
         log_dump_ = add_command(*log_, "dump");
         log_dump_->add_option("paths", dump_command_.paths);
         log_dump_->add_flag("--records", dump_command_.records);
-        log_dump_->add_option("-o,--output", output_)->check(CLI::IsMember({"text", "json"}));
+        log_check_ = add_command(*log_, "check");
+        log_check_->add_option("paths", check_command_.paths);
+        for (auto* command : {log_dump_, log_check_})
+            command->add_option("-o,--output", output_)->check(CLI::IsMember({"text", "json"}));
     }
     CLI::App* add_command(CLI::App& parent, const std::string& name) {
         auto* command = parent.add_subcommand(name);
@@ -78,6 +86,7 @@ private:
     Page page() const {
         if (serve_->parsed()) return {"serve ", kServeHelp, serve_};
         if (log_dump_->parsed()) return {"log dump ", kLogDumpHelp, log_dump_};
+        if (log_check_->parsed()) return {"log check ", kLogCheckHelp, log_check_};
         if (log_->parsed()) return {"log dump ", kLogDumpHelp, log_};
         return {"", kHelp, &app_};
     }
@@ -109,11 +118,13 @@ private:
     CLI::App* serve_ = nullptr;
     CLI::App* log_ = nullptr;
     CLI::App* log_dump_ = nullptr;
+    CLI::App* log_check_ = nullptr;
     bool help_ = false;
     bool version_ = false;
     std::string output_;
     ServeCommand serve_command_;
     LogDumpCommand dump_command_;
+    LogCheckCommand check_command_;
 };
 
 }  // namespace

@@ -24,6 +24,11 @@ struct LogDumpCommand {
     bool records = false;
 };
 
+struct LogCheckCommand {
+    std::vector<std::string> paths;  ///< directories of partitions, or above; at least one
+    bool json = false;
+};
+
 /// The command is over once `text` is printed.
 struct ShowCommand {
     std::string text;  ///< ends with a line end
@@ -33,7 +38,8 @@ struct WrongCommand {
     std::string text;  ///< what is wrong and how to mend it; ends with a line end
 };
 
-using Command = std::variant<ServeCommand, LogDumpCommand, ShowCommand, WrongCommand>;
+using Command =
+    std::variant<ServeCommand, LogDumpCommand, LogCheckCommand, ShowCommand, WrongCommand>;
 
 /// What the arguments (without the program's name) ask for. Touches nothing.
 [[nodiscard]] Command parse_command_line(std::vector<std::string> arguments);

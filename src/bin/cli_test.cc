@@ -52,6 +52,16 @@ TEST(CommandLine, LogDumpTakesPathsAndOptionsInAnyOrder) {
     EXPECT_FALSE(std::get<LogDumpCommand>(command).records);
 }
 
+TEST(CommandLine, LogCheckTakesPaths) {
+    auto command = parse_command_line({"log", "check", "a", "-o", "json", "b"});
+    const auto* check = std::get_if<LogCheckCommand>(&command);
+    ASSERT_NE(check, nullptr);
+    EXPECT_THAT(check->paths, ElementsAre("a", "b"));
+    EXPECT_TRUE(check->json);
+    EXPECT_NE(std::get_if<WrongCommand>(&(command = parse_command_line({"log", "check"}))),
+              nullptr);
+}
+
 struct Shown {
     std::string_view what;
     std::vector<std::string> arguments;

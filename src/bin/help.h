@@ -10,6 +10,7 @@ inline constexpr std::string_view kHelp =
 Usage: kaas COMMAND [OPTIONS]
 
   serve        run a broker; needs no configuration
+  log check    hold partitions against their manifests and checksums
   log dump     show what is in the files of a data directory
   --version    print the version
   --help       print this; kaas COMMAND --help tells more of one command
@@ -40,6 +41,25 @@ Examples:
   KAFKA_NUM_PARTITIONS=6 kaas serve --config server.properties
 
 Exit codes: 0 stopped in good order, 1 could not start or go on, 2 wrong usage or configuration.
+)";
+
+inline constexpr std::string_view kLogCheckHelp =
+    R"(kaas log check looks for damage in partitions, and names each place by file and offset.
+
+Usage: kaas log check [-o text|json] PATH...
+
+  PATH                      a partition's directory, or one above: all partitions below it
+  -o, --output text|json    json: an object a damage, and nothing when all is well
+
+It holds what counts, by the newest manifest, against the files: each segment is there and long enough, each
+batch has its checksum, offsets go in a row, leader epochs and times are as recorded, and indexes lead where
+they promise. It reads only and may run beside a broker; what that removes meanwhile shows as missing.
+
+Examples:
+  kaas log check kaas-data
+  kaas log check -o json kaas-data/orders.*/0
+
+Exit codes: 0 all is well, 1 something is damaged or cannot be read, 2 wrong usage.
 )";
 
 inline constexpr std::string_view kLogDumpHelp =

@@ -1,6 +1,7 @@
 // The kaas command.
 
 #include "bin/cli.h"
+#include "bin/log_check.h"
 #include "bin/log_dump.h"
 #include "bin/serve.h"
 
@@ -19,6 +20,13 @@ int run(const ServeCommand& command) { return serve(command); }
 int run(const LogDumpCommand& command) {
     std::string error;
     if (dump_logs(command, stdout, error)) return kDone;
+    fmt::print(stderr, "kaas: {}\n", error);
+    return kFailed;
+}
+
+int run(const LogCheckCommand& command) {
+    std::string error;
+    if (check_logs(command, stdout, error)) return kDone;
     fmt::print(stderr, "kaas: {}\n", error);
     return kFailed;
 }

@@ -1,8 +1,40 @@
 #include "broker/log_settings.h"
 
+#include "wire/compression.h"
+
 #include <chrono>
+#include <optional>
+#include <string_view>
 
 namespace kaas::broker {
+
+namespace {
+
+/// `producer` names none.
+std::optional<wire::Compression> codec_of(std::string_view compression_type) {
+    using wire::Compression;
+    if (compression_type == "uncompressed") return Compression::kNone;
+    for (const auto codec :
+         {Compression::kGzip, Compression::kSnappy, Compression::kLz4, Compression::kZstd}) {
+        if (compression_type == wire::to_string(codec)) return codec;
+    }
+    return std::nullopt;
+}
+
+/// Where a level stands for the codec's default, as -1 does for gzip, that is what it is.
+std::optional<int> level_of(const catalog::TopicSettings& from,
+                            std::optional<wire::Compression> codec) {
+    constexpr int kDefaultGzip = -1;
+    constexpr int kDefaultLz4 = 9;  // lz4-java's fast compressor, whatever the number says
+    if (codec == wire::Compression::kGzip && from.compression_gzip_level != kDefaultGzip)
+        return from.compression_gzip_level;
+    if (codec == wire::Compression::kLz4 && from.compression_lz4_level != kDefaultLz4)
+        return from.compression_lz4_level;
+    if (codec == wire::Compression::kZstd) return from.compression_zstd_level;
+    return std::nullopt;
+}
+
+}  // namespace
 
 storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
                                  std::chrono::milliseconds producer_id_expiration) {
@@ -21,6 +53,8 @@ storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
                             : wire::TimestampType::kCreateTime;
     to.timestamp_before_max_ms = from.message_timestamp_before_max_ms.count();
     to.timestamp_after_max_ms = from.message_timestamp_after_max_ms.count();
+    to.compression = codec_of(from.compression_type);
+    to.compression_level = level_of(from, to.compression);
     to.compacted = topic.compacts();
     to.deletes = topic.deletes();
     to.retention_ms = from.retention_ms.count();

@@ -94,7 +94,7 @@ public:
             KAAS_TRY_ASSIGN(more, translate(reader.next(record)));
             if (!more) break;
             max_timestamp_ms_ = std::max(max_timestamp_ms_, record.timestamp_ms);
-            auto why = fault_of(record);
+            auto why = fault_of(record, index);
             if (why.empty()) continue;
             ++refused_;
             if (faults_.size() < kFaultsMax) faults_.push_back({index, std::move(why)});
@@ -109,7 +109,11 @@ public:
     [[nodiscard]] std::int64_t max_timestamp_ms() const { return max_timestamp_ms_; }
 
 private:
-    [[nodiscard]] std::string fault_of(const wire::Record& record) {
+    [[nodiscard]] std::string fault_of(const wire::Record& record, std::int32_t index) {
+        const bool packed = batch_.header.compression() != wire::Compression::kNone;
+        if (packed && record.offset != batch_.header.base_offset + index)
+            return fmt::format("offset {} where {} is next", record.offset,
+                               batch_.header.base_offset + index);
         if (config_.compacted && !record.key)
             return "a compacted topic takes no record without key";
         if (config_.timestamp_type == wire::TimestampType::kCreateTime &&
@@ -148,7 +152,20 @@ private:
     return header.max_timestamp > TimeRange(config, now_ms).latest_ms;
 }
 
+[[nodiscard]] Result<void> check_message_size(std::size_t bytes, const LogConfig& config) {
+    if (std::cmp_less_equal(bytes, config.max_message_bytes)) return {};
+    return fail(ErrorCode::kTooLarge, fmt::format("batch of {} bytes, max.message.bytes is {}",
+                                                  bytes, config.max_message_bytes));
+}
+
 }  // namespace
+
+Result<void> check_size(std::size_t bytes, const LogConfig& config) {
+    KAAS_TRY(check_message_size(bytes, config));
+    if (std::cmp_less_equal(bytes, config.segment_bytes)) return {};
+    return fail(ErrorCode::kTooLarge,
+                fmt::format("batch of {} bytes, segment.bytes is {}", bytes, config.segment_bytes));
+}
 
 Result<wire::BatchView> check_produced(base::MutableBytes records, const LogConfig& config,
                                        std::int64_t now_ms, wire::DecodeSite& site,
@@ -159,10 +176,7 @@ Result<wire::BatchView> check_produced(base::MutableBytes records, const LogConf
     if (header.base_offset != 0) {
         return fail(ErrorCode::kInvalidRecord, fmt::format("base offset {}", header.base_offset));
     }
-    if (bytes > static_cast<std::size_t>(config.max_message_bytes)) {
-        return fail(ErrorCode::kTooLarge, fmt::format("batch of {} bytes, max.message.bytes is {}",
-                                                      bytes, config.max_message_bytes));
-    }
+    KAAS_TRY(check_message_size(bytes, config));
     KAAS_TRY(translate(wire::check_crc(batch)));
     KAAS_TRY(translate(wire::check_from_client(header)));
     auto max_timestamp_ms = header.max_timestamp;
@@ -171,10 +185,7 @@ Result<wire::BatchView> check_produced(base::MutableBytes records, const LogConf
         KAAS_TRY(inspector.run(site, faults));
         max_timestamp_ms = inspector.max_timestamp_ms();
     }
-    if (bytes > static_cast<std::size_t>(config.segment_bytes)) {
-        return fail(ErrorCode::kTooLarge, fmt::format("batch of {} bytes, segment.bytes is {}",
-                                                      bytes, config.segment_bytes));
-    }
+    KAAS_TRY(check_size(bytes, config));
     const auto kept = records.first(bytes);
     if (config.timestamp_type == wire::TimestampType::kLogAppendTime) {
         wire::set_log_append_time(kept, now_ms);

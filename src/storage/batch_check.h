@@ -6,6 +6,7 @@
 #include "wire/record_batch.h"
 #include "wire/records.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct RecordFault {
                                                      const LogConfig& config, std::int64_t now_ms,
                                                      wire::DecodeSite& site,
                                                      std::vector<RecordFault>* faults = nullptr);
+
+/// Errors: kTooLarge for what is above `max.message.bytes` or `segment.bytes`.
+[[nodiscard]] Result<void> check_size(std::size_t bytes, const LogConfig& config);
 
 /// Checks the batch at the start of what was read back from a file: all there, checksum right,
 /// offsets possible. Errors: kCorrupt; the caller adds file and position.

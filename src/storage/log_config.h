@@ -1,9 +1,11 @@
 #pragma once
 
+#include "wire/compression.h"
 #include "wire/record_batch.h"
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace kaas::storage {
 
@@ -26,8 +28,11 @@ struct LogConfig {
     wire::TimestampType timestamp_type = wire::TimestampType::kCreateTime;
     std::int64_t timestamp_before_max_ms = kNoLimit;
     std::int64_t timestamp_after_max_ms = 3600 * 1000;
-    bool compacted = false;  ///< records without a key are refused
-    bool deletes = true;     ///< old segments go by `retention_ms` and `retention_bytes`
+    /// Codec that batches are kept in; without one, as their producer packed them.
+    std::optional<wire::Compression> compression{};
+    std::optional<int> compression_level{};  ///< of that codec; without one, its default
+    bool compacted = false;                  ///< records without a key are refused
+    bool deletes = true;  ///< old segments go by `retention_ms` and `retention_bytes`
     std::int64_t retention_ms = 7LL * 24 * 3600 * 1000;  ///< negative: for ever
     std::int64_t retention_bytes = -1;                   ///< negative: without limit
     /// How long the files of a segment stay once it has left the log.
@@ -37,7 +42,7 @@ struct LogConfig {
     std::int64_t min_compaction_lag_ms = 0;
     std::int64_t max_compaction_lag_ms = kNoLimit;
     double min_cleanable_ratio = 0.5;  ///< `min.cleanable.dirty.ratio`
-    bool validate_records = false;  ///< `record.validation=full`: every batch is decoded
+    bool validate_records = false;     ///< `record.validation=full`: every batch is decoded
     /// `producer.id.expiration.ms`: a producer silent for so long is forgotten.
     std::int64_t producer_id_expiration_ms = 24LL * 3600 * 1000;
 };

@@ -27,6 +27,7 @@ LogDir::LogDir(LogDirOptions options)
                            "Commit cycles; each checks the session and wakes each reactor once.",
                            {{"log_dir", options_.name}})),
       produce_site_(pick(options_, own_metrics_), "produce"),
+      repack_site_(pick(options_, own_metrics_), "repack"),
       time_site_(pick(options_, own_metrics_), "time_index"),
       recovery_site_(pick(options_, own_metrics_), "recovery") {
     KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&

@@ -79,6 +79,7 @@ public:
     /// Count looks into batches: produced ones, those of searches by time, markers in a recovered
     /// tail.
     [[nodiscard]] wire::DecodeSite& produce_site() { return produce_site_; }
+    [[nodiscard]] wire::DecodeSite& repack_site() { return repack_site_; }
     [[nodiscard]] wire::DecodeSite& time_site() { return time_site_; }
     [[nodiscard]] wire::DecodeSite& recovery_site() { return recovery_site_; }
 
@@ -95,6 +96,7 @@ private:
     base::metrics::Registry own_metrics_;  ///< when the options name none
     base::metrics::Counter& cycles_;
     wire::DecodeSite produce_site_;
+    wire::DecodeSite repack_site_;
     wire::DecodeSite time_site_;
     wire::DecodeSite recovery_site_;
     base::Mutex mutex_;

@@ -88,10 +88,9 @@ Result<void> PartitionLog::check_open() const {
 
 Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
     auto& log_dir = *options_.log_dir;
-    const auto now_ms = log_dir.clock().wall_ms();
+    const auto now_ms = request.checked_ms.value_or(log_dir.clock().wall_ms());
     const auto limits = config();
-    KAAS_TRY_ASSIGN(
-        batch, check_produced(request.records, *limits, now_ms, log_dir.produce_site(), faults));
+    KAAS_TRY_ASSIGN(batch, take_batch(request, *limits, now_ms, faults));
     Appended appended{.log_start = log_start()};
     if (limits->timestamp_type == wire::TimestampType::kLogAppendTime)
         appended.log_append_time_ms = now_ms;
@@ -138,12 +137,31 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
     return Accepted{appended.base_offset, batch.header.count};
 }
 
+Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const LogConfig& config,
+                                                 std::int64_t now_ms,
+                                                 std::vector<RecordFault>* faults) const {
+    if (!request.checked_ms) {
+        return check_produced(request.records, config, now_ms, options_.log_dir->produce_site(),
+                              faults);
+    }
+    auto batch = wire::first_batch(request.records);
+    KAAS_ASSERT(batch.has_value());
+    return *batch;
+}
+
 std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
                                                             const LogConfig& config) {
     auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
     plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
                         roll_jitter_ms(config, options_.directory, next_offset_));
     return roll;
+}
+
+Result<Repacked> PartitionLog::repack(base::MutableBytes records,
+                                      std::vector<RecordFault>& faults) const {
+    auto& log_dir = *options_.log_dir;
+    return storage::repack(records, *config(), log_dir.clock().wall_ms(), log_dir.repack_site(),
+                           &faults);
 }
 
 std::vector<ProducerImage> PartitionLog::producers() const {

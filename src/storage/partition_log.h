@@ -19,6 +19,7 @@
 #include "storage/manifest.h"
 #include "storage/producer_state.h"
 #include "storage/recovery.h"
+#include "storage/repack.h"
 #include "storage/retention.h"
 #include "storage/segment_plan.h"
 #include "storage/time_search.h"
@@ -64,6 +65,8 @@ struct Append {
         records;  ///< within `frame`; base offset and leader epoch are patched in place
     Acks acks = Acks::kAll;
     std::int32_t current_leader_epoch = -1;  ///< -1: the caller does not know
+    /// Set for what `repack` gave: it is checked already, and has this time under LogAppendTime.
+    std::optional<std::int64_t> checked_ms{};
     /// Where `done` runs; not needed with kNone. Outlives the log dir's thread.
     base::Executor* home = nullptr;
     /// Runs once, on `home`, when the batch is as durable as asked or has failed. Tickets of one
@@ -199,6 +202,10 @@ public:
 
     void set_config(const LogConfig& config) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
+    /// `repack` for this log. Thread: one that may compute for long. Errors: as `check_produced`.
+    [[nodiscard]] Result<Repacked> repack(base::MutableBytes records,
+                                          std::vector<RecordFault>& faults) const
+        KAAS_EXCLUDES(view_mutex_);
 
     /// Lets go of what retention does not keep (`plan_retention`); decides at once, without I/O,
     /// and leaves the rest to the next cycle and the pool. Thread: any.
@@ -313,6 +320,9 @@ private:
 
     PartitionLog(PartitionLogOptions options, Opened opened);
 
+    [[nodiscard]] Result<wire::BatchView> take_batch(const Append& request, const LogConfig& config,
+                                                     std::int64_t now_ms,
+                                                     std::vector<RecordFault>* faults) const;
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::unique_ptr<Roll> plan_roll(std::int64_t now_ms, const LogConfig& config)
         KAAS_REQUIRES(mutex_);

@@ -114,7 +114,7 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
 
 Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
                                              Patience patience) {
-    if (offset <= span.facts.base) return std::uint64_t{0};
+    if (offset < span.facts.base) return std::uint64_t{0};
     {
         base::MutexLock lock(view_mutex_);
         if (const auto known = places_.find(offset, span.facts.name()); known) return *known;

@@ -1,16 +1,14 @@
 // Goal: whatever happens to a broker, its volume and its machine, every acknowledged batch of a
 // partition is there, in order, once; what a consumer saw neither changes nor vanishes; a producer
 // that repeats what was not answered is told the place it has, and is never refused; what was
-// deleted stays so, and nothing else is. Method: random
-// histories from a seed, on a MemoryVolume, against a model that is a list of records. Any file
-// operation and any session check may be the moment at which the process dies, the machine loses
-// its power, the operation fails, or another owner takes over and runs first. Every rule that is
-// taken away must be caught, or the simulation tests nothing. A failure prints the seed, which
-// KAAS_SEED replays, and what happened. The next operation is one more row of `kActs`.
+// deleted stays so, and nothing else is. Method: random histories from a seed, on a MemoryVolume,
+// against a ledger. Any file operation and any session check may be the moment at which the process
+// dies, the power fails, the operation fails, or another owner takes over and runs first. Every
+// rule that is taken away must be caught. A failure prints what happened and the seed, which
+// KAAS_SEED replays. The next operation is one more row of `kActs`.
 
 #include "base/clock.h"
 #include "base/executor.h"
-#include "base/log.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/memory_volume.h"
@@ -18,7 +16,9 @@
 #include "storage/session_check.h"
 #include "storage/testing_ledger.h"
 #include "storage/testing_log.h"
+#include "storage/testing_process.h"
 #include "storage/testing_seeds.h"
+#include "storage/testing_spell.h"
 #include "wire/record_batch.h"
 #include "wire/records.h"
 
@@ -45,32 +45,11 @@ namespace {
 /// What is taken away from the rules.
 enum class Mutant { kNone, kDiskLosesSyncs, kDiskLosesNames, kNoSessionCheck };
 
-/// A trouble of the volume that lasts.
-enum class Spell { kNone, kFull, kReadOnly, kTooManyOpen };
-
 using testing::Ledger;
+using testing::Process;
 using testing::Seen;
 using testing::Sent;
-
-class Simulation;
-
-/// One life of a broker: from its start to its death.
-struct Process final : SessionCheck {
-    Process(Simulation& owner, Volume& volume, base::Clock& clock);
-    Result<void> confirm() override;
-
-    Simulation& simulation;
-    bool dead = false;
-    bool fenced = false;     ///< its session is marked; it learns that from its checks
-    bool disturbed = false;  ///< a fault hit it since it opened its log: its errors prove nothing
-    int checks = 0;          ///< of its session
-    int busy = 0;            ///< it stands in an operation, which others have interrupted
-    base::InlineExecutor home;
-    testing::HeldExecutor pool;
-    LogDir log_dir;
-    std::shared_ptr<PartitionLog> log;
-    base::Offset high_watermark{0};
-};
+using testing::Spell;
 
 class Simulation {
 public:
@@ -89,7 +68,7 @@ public:
         for (int i = 0; i < 90 && !violation_; ++i) act();
         // Whatever is left of it, a last owner must find everything, and take what is still owed.
         quiet_ = true;
-        spell_ = Spell::kNone;
+        spell_ = {};
         if (!violation_ && !defers_flush_) lose_power();
         if (!violation_) hand_over();
         if (!violation_) finish_cycles(*current_);
@@ -111,8 +90,6 @@ public:
     }
 
 private:
-    friend struct Process;
-
     [[nodiscard]] std::int64_t pick(std::int64_t low, std::int64_t high) {
         return low +
                static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
@@ -132,8 +109,8 @@ private:
         note("VIOLATION: {}", *violation_);
     }
 
-    void check(const Ledger::Violation& violation) {
-        if (violation) violated("{}", *violation);
+    void check(const Ledger::Violation& wrong) {
+        if (wrong) violated("{}", *wrong);
     }
 
     // ---- What may happen between two operations.
@@ -143,7 +120,6 @@ private:
         void (Simulation::*run)();
     };
     static constexpr int kWeights = 100;
-
     void act() {
         static constexpr Act kActs[] = {
             {34, &Simulation::send},       {22, &Simulation::cycle},
@@ -276,9 +252,9 @@ private:
     }
 
     void begin_spell() {
-        spell_ = static_cast<Spell>(pick(1, 3));
-        spell_steps_ = pick(1, 40);
-        note("spell {} for {} steps", static_cast<int>(spell_), spell_steps_);
+        const auto kind = pick(1, 3);
+        note("spell {} begins", kind);
+        spell_ = {static_cast<Spell::Kind>(kind), pick(1, 40)};
     }
 
     void wake_zombie() {
@@ -312,6 +288,14 @@ private:
 
     // ---- What may happen within an operation.
 
+    Result<void> confirm(const Process& process) {
+        interrupt();
+        if (process.dead) return fail(ErrorCode::kIo, "dead");
+        if (process.fenced && mutant_ != Mutant::kNoSessionCheck)
+            return fail(ErrorCode::kFenced, "marked");
+        return {};
+    }
+
     /// Runs what a process does; all that it touches is under `at_step`.
     void as(Process& process, const std::function<void()>& work) {
         if (process.dead) return;
@@ -332,7 +316,7 @@ private:
         // The last step of a killed process may have its effect; of a dead machine, nothing has.
         if (running_->dead)
             return Fault{.effect = boots == boots_ ? effect() : Fault::Effect::kNone};
-        if (auto fault = under_spell(step.operation)) return disturb(step, *fault);
+        if (auto fault = spell_.strike(step.operation)) return disturb(step, *fault);
         if (!chance(4 * one_in_)) return std::nullopt;
         static constexpr ErrorCode kCodes[] = {ErrorCode::kIo, ErrorCode::kNoSpace,
                                                ErrorCode::kTooManyOpen};
@@ -352,12 +336,10 @@ private:
                 if (owner) kill();
                 return;
             default:
-                if (owner && depth_ < 3) take_over_meanwhile();
+                if (!owner || depth_ >= 3) return;
+                hand_over();
+                for (auto turns = pick(0, 6); turns > 0 && !violation_; --turns) act();
         }
-    }
-    void take_over_meanwhile() {
-        hand_over();
-        for (auto turns = pick(0, 6); turns > 0 && !violation_; --turns) act();
     }
 
     [[nodiscard]] Fault::Effect effect() { return static_cast<Fault::Effect>(pick(0, 2)); }
@@ -369,34 +351,20 @@ private:
         return fault;
     }
 
-    [[nodiscard]] std::optional<Fault> under_spell(Operation operation) {
-        if (spell_ == Spell::kNone) return std::nullopt;
-        if (--spell_steps_ == 0) spell_ = Spell::kNone;
-        const bool opens = operation == Operation::kCreate || operation == Operation::kOpen;
-        const bool makes = operation == Operation::kCreate ||
-                           operation == Operation::kMakeDirectory || operation == Operation::kWrite;
-        const bool removes =
-            operation == Operation::kUnlink || operation == Operation::kRemoveDirectory;
-        if (spell_ == Spell::kTooManyOpen && opens) return Fault{.code = ErrorCode::kTooManyOpen};
-        if (spell_ == Spell::kReadOnly && (makes || removes)) return Fault{};
-        if (spell_ == Spell::kFull && makes)
-            return Fault{.code = ErrorCode::kNoSpace, .effect = Fault::Effect::kHalf};
-        return std::nullopt;
-    }
-
     // ---- Owners.
 
-    [[nodiscard]] std::size_t number_of(const Process& process) const {
-        std::size_t number = 0;
-        while (processes_[number].get() != &process) ++number;
-        return number;
+    [[nodiscard]] std::ptrdiff_t number_of(const Process& process) const {
+        return std::ranges::find(processes_, &process, &std::unique_ptr<Process>::get) -
+               processes_.begin();
     }
 
     /// The controller assigns the partition: to the process that had it, or to a new one.
     void open() {
         if (current_ == nullptr || chance(2)) {
             fence();
-            processes_.push_back(std::make_unique<Process>(*this, volume_, clock_));
+            processes_.push_back(
+                std::make_unique<Process>(volume_, clock_, checkpoint_bytes(),
+                                          [this](Process& process) { return confirm(process); }));
             current_ = processes_.back().get();
         }
         auto& process = *current_;
@@ -561,8 +529,7 @@ private:
     bool defers_flush_ =
         false;  ///< `flush.messages` above 1: no promise but that of the page cache
     bool quiet_ = false;
-    Spell spell_ = Spell::kNone;
-    std::int64_t spell_steps_ = 0;
+    Spell spell_;
     bool ages_ = false;  ///< retention deletes, too
     base::Offset asked_start_{0};
 
@@ -579,32 +546,6 @@ private:
     std::vector<std::unique_ptr<Process>> processes_;
 };
 
-Process::Process(Simulation& owner, Volume& volume, base::Clock& clock)
-    : simulation(owner),
-      log_dir({.volume = &volume,
-               .session = this,
-               .io_pool = &pool,
-               .io_width = 1,
-               .clock = &clock,
-               .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid()}},
-               .checkpoint_bytes = owner.checkpoint_bytes()}) {}
-
-Result<void> Process::confirm() {
-    ++checks;
-    simulation.interrupt();
-    if (dead) return fail(ErrorCode::kIo, "dead");
-    if (fenced && simulation.mutant_ != Mutant::kNoSessionCheck)
-        return fail(ErrorCode::kFenced, "marked");
-    return {};
-}
-
-/// Warnings of what a simulation does to the log would drown the tests' own words.
-class QuietLog {
-public:
-    QuietLog() { base::log::configure({.level = base::log::Level::kError}); }
-    ~QuietLog() { base::log::configure({}); }
-};
-
 std::string explain_seed(std::uint64_t seed) {
     Simulation again(seed, Mutant::kNone);
     again.trace.emplace();
@@ -616,7 +557,7 @@ std::string explain_seed(std::uint64_t seed) {
 constexpr std::uint64_t kSeeds = 2000;
 
 TEST(PartitionLogSimulation, NothingAcknowledgedIsLostAndNothingSeenChanges) {
-    const QuietLog quiet;
+    const testing::QuietLog quiet;
     const auto seeds = testing::Seeds::from_environment(kSeeds);
     std::size_t acknowledged = 0;
     for (auto seed = seeds.first; seed < seeds.end; ++seed) {
@@ -629,7 +570,7 @@ TEST(PartitionLogSimulation, NothingAcknowledgedIsLostAndNothingSeenChanges) {
 }
 
 TEST(PartitionLogSimulation, EveryMissingRuleIsCaught) {
-    const QuietLog quiet;
+    const testing::QuietLog quiet;
     const std::pair<Mutant, const char*> mutants[] = {
         {Mutant::kDiskLosesSyncs, "DiskLosesSyncs"},
         {Mutant::kDiskLosesNames, "DiskLosesNames"},

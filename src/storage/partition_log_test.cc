@@ -309,6 +309,51 @@ TEST_F(PartitionLogTest, DeferredFlushesSyncAsOftenAsAsked) {
     EXPECT_EQ(syncs, 2);
 }
 
+TEST_F(PartitionLogTest, ACheckpointWaitsForTheCycleThatFlushes) {
+    broker_ = std::make_unique<testing::Broker>(volume_, clock_, 1);  // one is due after each cycle
+    LogConfig config;
+    config.flush_messages = 3;
+    auto log = open(0, config);
+    const auto manifest = [&] {
+        return *read_whole(volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0/00000000/manifest-1.jsonl",
+                           1 << 20);
+    };
+    const auto synced_lines = [&] {
+        int lines = 0;
+        const auto text = manifest();
+        for (auto at = text.find("\"synced\""); at != text.npos;
+             at = text.find("\"synced\"", at + 1))
+            ++lines;
+        return lines;
+    };
+    append_durably(*log, {});
+    append_durably(*log, {});
+    EXPECT_EQ(synced_lines(), 0);
+    append_durably(*log, {});
+    EXPECT_EQ(synced_lines(), 1);
+}
+
+TEST_F(PartitionLogTest, WhatARollRecordedIsNotCountedForTheNextCheckpoint) {
+    const auto bytes = testing::make_batch({.value_bytes = 100}).size();
+    broker_ = std::make_unique<testing::Broker>(volume_, clock_, 4 * bytes);
+    LogConfig config;
+    config.segment_bytes = static_cast<std::int32_t>(3 * bytes);
+    auto log = open(0, config);
+    for (int i = 0; i < 5; ++i) append_durably(*log, {.value_bytes = 100});
+    ASSERT_EQ(log->view().sealed->size(), 1U);
+    const auto text =
+        *read_whole(volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0/00000000/manifest-1.jsonl", 1 << 20);
+    EXPECT_EQ(text.find("\"synced\""), text.npos) << text;
+}
+
+TEST_F(PartitionLogTest, ALogThatEndedSaysNeitherWhereItBeginsNorEnds) {
+    auto log = open(0);
+    append_durably(*log, {});
+    log->abandon(ErrorCode::kFenced);
+    EXPECT_EQ(log->earliest().error().code, ErrorCode::kFenced);
+    EXPECT_EQ(log->latest(Isolation::kReadUncommitted).error().code, ErrorCode::kFenced);
+}
+
 TEST_F(PartitionLogTest, FlushMsFlushesWhatIsOld) {
     LogConfig config;
     config.flush_messages = 1000;

@@ -321,6 +321,31 @@ TEST_F(UpkeepTest, WhoeverWaitsForANewStartHearsOfTheEnd) {
     EXPECT_EQ(delete_records(*log, 1).error().code, ErrorCode::kClosed);
 }
 
+TEST_F(UpkeepTest, AProducerThatWasForgottenMayBeginAnywhere) {
+    auto log = open(0);
+    const auto send = [&](std::int32_t sequence) {
+        Answer answer;
+        const auto batch =
+            make_batch({.producer_id = 7, .producer_epoch = 0, .sequence = sequence});
+        const auto taken =
+            log->append(to_append(batch, Acks::kAll, broker_->executor, answer.receiver()));
+        broker_->commit_all();
+        return taken.has_value();
+    };
+    ASSERT_TRUE(send(0));
+    clock_.advance(std::chrono::hours(24) - std::chrono::milliseconds(1));
+    log->expire_producers();
+    EXPECT_FALSE(send(42)) << "it is known still";
+    clock_.advance(std::chrono::milliseconds(1));
+    log->expire_producers();
+    EXPECT_TRUE(send(42));
+    clock_.advance(std::chrono::hours(24));
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    restart();
+    log = open(1);
+    EXPECT_TRUE(send(7)) << "no life remembers it longer";
+}
+
 TEST_F(UpkeepTest, EpochsBeforeTheStartAreForgotten) {
     auto log = open(0);
     fill(*log, 2);

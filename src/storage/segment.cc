@@ -105,10 +105,12 @@ Result<std::optional<BatchPlace>> HeaderCursor::next() {
 namespace {
 
 /// No checksum covers a batch's offsets: that they go upwards and stay within the segment is what
-/// shows a damaged one. `from` is one behind the batch before.
+/// shows a damaged one, and that only compaction leaves holes. `from` is one behind the batch
+/// before, or the segment's base if that was not `seen`.
 [[nodiscard]] Result<void> check_order(const BatchPlace& place, const SegmentSpan& span,
-                                       base::Offset from) {
-    if (place.base_offset >= from && place.last_offset >= place.base_offset &&
+                                       base::Offset from, bool seen) {
+    const bool gap = seen && span.facts.compaction == 0 && place.base_offset != from;
+    if (!gap && place.base_offset >= from && place.last_offset >= place.base_offset &&
         place.last_offset < span.facts.end)
         return {};
     return fail(
@@ -119,11 +121,12 @@ namespace {
 
 /// The first batch from the cursor on that ends at `offset` or later.
 [[nodiscard]] Result<std::optional<BatchPlace>> scan(HeaderCursor& cursor, const SegmentSpan& span,
-                                                     base::Offset offset) {
-    for (auto from = span.facts.base;;) {
+                                                     base::Offset offset, bool from_start) {
+    bool seen = from_start;
+    for (auto from = span.facts.base;; seen = true) {
         KAAS_TRY_ASSIGN(place, cursor.next());
         if (!place) return place;
-        KAAS_TRY(check_order(*place, span, from));
+        KAAS_TRY(check_order(*place, span, from, seen));
         if (place->last_offset >= offset) return place;
         from = place->last_offset + 1;
     }
@@ -150,17 +153,17 @@ Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span
         return HeaderCursor(*file, span.segment->path(), position, facts.bytes, patience);
     };
     auto cursor = cursor_at(hint.value_or(0));
-    if (hint) return scan(cursor, span, offset);
+    if (hint) return scan(cursor, span, offset, false);
     KAAS_TRY_ASSIGN(entry, span.segment->offsets().last_where(
                                [&](const OffsetEntry& e) {
                                    return e.relative_offset <= offset - facts.base &&
                                           static_cast<std::uint64_t>(e.position) < facts.bytes;
                                },
                                patience));
-    if (!entry) return scan(cursor, span, offset);
+    if (!entry) return scan(cursor, span, offset, true);
     auto indexed = cursor_at(static_cast<std::uint64_t>(entry->position));
     KAAS_TRY_ASSIGN(batch, promised(indexed, facts.base + entry->relative_offset));
-    return scan(batch ? indexed : cursor, span, offset);
+    return scan(batch ? indexed : cursor, span, offset, !batch);
 }
 
 Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span, std::uint64_t start,
@@ -186,7 +189,7 @@ Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span, std::
         KAAS_TRY_ASSIGN(place, cursor.next());
         if (!place) return cut;
         const bool is_first = cut.end == start;
-        const auto good = check_order(*place, span, from);
+        const auto good = check_order(*place, span, from, !is_first);
         if (!good && is_first) return std::unexpected(good.error());
         if (!good || (place->end() > wish && !(is_first && at_least_one))) return cut;
         from = place->last_offset + 1;

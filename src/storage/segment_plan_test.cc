@@ -42,6 +42,12 @@ TEST_F(SegmentPlanTest, BatchesStandOneBehindTheOther) {
     EXPECT_EQ(plan_.facts().end, base::Offset{107});
 }
 
+TEST_F(SegmentPlanTest, ARecordOlderThanAnyTimeHasNotWaited) {
+    add(70, 5);
+    EXPECT_FALSE(rolls(next(70, std::numeric_limits<std::int64_t>::min())));
+    EXPECT_TRUE(rolls(next(70, std::numeric_limits<std::int64_t>::max())));
+}
+
 TEST_F(SegmentPlanTest, AnEntryComesAfterMoreThanTheInterval) {
     config_.index_interval_bytes = 100;
     EXPECT_FALSE(add(100, 5).offset_entry);

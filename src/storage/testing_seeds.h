@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/log.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -20,6 +22,13 @@ struct Seeds {
         const char* many = std::getenv("KAAS_SEEDS");
         return {.first = 0, .end = many != nullptr ? std::stoull(many) : usual};
     }
+};
+
+/// Warnings of what a simulation does to the log would drown the tests' own words.
+class QuietLog {
+public:
+    QuietLog() { base::log::configure({.level = base::log::Level::kError}); }
+    ~QuietLog() { base::log::configure({}); }
 };
 
 }  // namespace kaas::storage::testing

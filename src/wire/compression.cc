@@ -110,10 +110,10 @@ Result<Buffer> gunzip(ByteView packed, std::size_t limit) {
     }
 }
 
-Buffer gzip(ByteView plain) {
+Buffer gzip(ByteView plain, std::optional<int> level) {
     z_stream stream{};
-    int code = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 8,
-                            Z_DEFAULT_STRATEGY);
+    int code = deflateInit2(&stream, level.value_or(Z_DEFAULT_COMPRESSION), Z_DEFLATED,
+                            kGzipWindowBits, 8, Z_DEFAULT_STRATEGY);
     KAAS_ASSERT(code == Z_OK);
     Buffer out(deflateBound(&stream, plain.size()));
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(plain.data()));
@@ -218,10 +218,12 @@ Result<Buffer> unlz4(ByteView packed, std::size_t limit) {
     }
 }
 
-Buffer lz4(ByteView plain) {
+/// Kafka's levels go to 17, which is what lz4-java calls its highest; the library's end before.
+Buffer lz4(ByteView plain, std::optional<int> level) {
     LZ4F_preferences_t preferences{};
     preferences.frameInfo.blockMode = LZ4F_blockIndependent;  // all that Apache reads
     preferences.frameInfo.blockSizeID = LZ4F_max64KB;
+    preferences.compressionLevel = std::min(level.value_or(0), LZ4F_compressionLevel_max());
     Buffer out(LZ4F_compressFrameBound(plain.size(), &preferences));
     std::size_t size =
         LZ4F_compressFrame(out.data(), out.size(), plain.data(), plain.size(), &preferences);
@@ -249,10 +251,10 @@ Result<Buffer> unzstd(ByteView packed, std::size_t limit) {
     }
 }
 
-Buffer zstd(ByteView plain) {
+Buffer zstd(ByteView plain, std::optional<int> level) {
     Buffer out(ZSTD_compressBound(plain.size()));
-    std::size_t size =
-        ZSTD_compress(out.data(), out.size(), plain.data(), plain.size(), ZSTD_CLEVEL_DEFAULT);
+    std::size_t size = ZSTD_compress(out.data(), out.size(), plain.data(), plain.size(),
+                                     level.value_or(ZSTD_CLEVEL_DEFAULT));
     KAAS_ASSERT(!ZSTD_isError(size));
     out.resize(size);
     return out;
@@ -286,14 +288,14 @@ Result<std::vector<std::byte>> decompress(Compression codec, ByteView packed,
                       fmt::format("unknown codec {}", static_cast<int>(codec)));
 }
 
-std::vector<std::byte> compress(Compression codec, ByteView plain) {
+std::vector<std::byte> compress(Compression codec, ByteView plain, std::optional<int> level) {
     KAAS_ASSERT(plain.size() <= std::numeric_limits<std::uint32_t>::max());
     switch (codec) {
         case Compression::kNone: return {plain.begin(), plain.end()};
-        case Compression::kGzip: return gzip(plain);
+        case Compression::kGzip: return gzip(plain, level);
         case Compression::kSnappy: return snap(plain);
-        case Compression::kLz4: return lz4(plain);
-        case Compression::kZstd: return zstd(plain);
+        case Compression::kLz4: return lz4(plain, level);
+        case Compression::kZstd: return zstd(plain, level);
     }
     KAAS_ASSERT(false);
     return {};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +27,9 @@ inline constexpr std::size_t kUnpackedBytesMax = std::size_t{256} << 20;
 [[nodiscard]] Result<std::vector<std::byte>> decompress(
     Compression codec, ByteView packed, std::size_t limit_bytes = kUnpackedBytesMax);
 
-/// Packs as the Java client does (snappy in xerial's framing, gzip, lz4 and zstd frames).
-[[nodiscard]] std::vector<std::byte> compress(Compression codec, ByteView plain);
+/// Packs as the Java client does (snappy in xerial's framing, gzip, lz4 and zstd frames). `level`
+/// is Kafka's `compression.<codec>.level`, within its bounds; without one, the client's default.
+[[nodiscard]] std::vector<std::byte> compress(Compression codec, ByteView plain,
+                                              std::optional<int> level = std::nullopt);
 
 }  // namespace kaas::wire

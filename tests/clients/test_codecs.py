@@ -23,3 +23,14 @@ def test_what_one_writes_all_read(kaas_or_other, topic, writer, codec):
     for reader in readers_of(writer, codec):
         found = reader.consume(kaas_or_other.bootstrap, name)
         assert found == records.expected(codec, writer.headers), f"{reader.name} reads {writer.name}"
+
+
+@pytest.mark.parametrize("kept_as", ("uncompressed", "gzip", "snappy", "lz4", "zstd"))
+def test_what_the_topic_packs_anew_all_read(kaas_or_other, topic, kept_as):
+    writer = clients.WRITERS[0]
+    codec = "gzip" if kept_as == "lz4" else "lz4"
+    name = topic(f"kept-as-{kept_as}", compression_type=kept_as)
+    writer.produce(kaas_or_other.bootstrap, name, codec)
+    for reader in clients.READERS:
+        found = reader.consume(kaas_or_other.bootstrap, name)
+        assert found == records.expected(codec, writer.headers), f"{reader.name} reads {kept_as}"

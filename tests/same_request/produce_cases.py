@@ -4,7 +4,7 @@ import time
 import uuid
 
 from harness import EXPECTED_SILENCE, Subject, case
-from kafka_wire.batch import Batch, crc32c
+from kafka_wire.batch import Batch, crc32c, headers
 
 STRANGER = uuid.UUID("01234567-89ab-4def-8123-456789abcdef")
 
@@ -162,6 +162,60 @@ def produce_with_log_append_time(k: Subject):
     name = k.topic(message_timestamp_type="LogAppendTime")
     k.produce("past", name, Batch(base_timestamp=1000))
     k.produce("far future", name, Batch(base_timestamp=int(time.time() * 1000) + 10**10))
+
+
+def kept(k: Subject, name: str) -> None:
+    """Codec, producer and count of each batch as it is kept: the bytes are the codec's choice."""
+    body = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20, "topics": [{
+        "topic": name, "partitions": [{"partition": 0, "fetch_offset": 0,
+                                       "partition_max_bytes": 1 << 20}]}]}
+    records = k.quiet("Fetch", 12, body)["responses"][0]["partitions"][0]["records"]
+    for header in headers(records):
+        k.note("kept", {"attributes": header.attributes, "count": header.count,
+                        "base_sequence": header.base_sequence})
+
+
+@case
+def produce_to_a_topic_with_its_own_codec(k: Subject):
+    pid = k.producer()
+    for codec in ("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"):
+        name = k.topic(codec, compression_type=codec)
+        for attributes in (0, 1):
+            k.produce(f"{attributes} to {codec}", name, Batch(
+                values=[b"a" * 100, b"b"], attributes=attributes, producer_id=pid, producer_epoch=0,
+                base_sequence=2 * attributes))
+        kept(k, name)
+
+
+@case
+def produce_what_does_not_fit_once_it_is_packed_anew(k: Subject):
+    name = k.topic(compression_type="uncompressed", max_message_bytes=1000)
+    k.produce("grows", name, Batch(values=[b"a" * 5000], attributes=1))
+    name = k.topic("shrinks", compression_type="gzip", max_message_bytes=1000)
+    k.produce("would shrink", name, Batch(values=[b"a" * 5000]))
+    k.produce("fits", name, Batch(values=[b"a" * 900]))
+
+
+@case
+def produce_bad_records_to_a_topic_with_its_own_codec(k: Subject):
+    name = k.topic(compression_type="gzip", cleanup_policy="compact")
+    now = int(time.time() * 1000)
+    k.produce("null key", name, Batch(values=[b"a", b"b"], keys=[b"k", None]))
+    k.produce("far ahead", name, Batch(keys=[b"k"], base_timestamp=now + 7_200_000))
+    name = k.topic("stamped", compression_type="zstd", message_timestamp_type="LogAppendTime")
+    k.produce("stamped", name, Batch(base_timestamp=1000))
+    kept(k, name)
+
+
+@case
+def produce_times_out_of_range(k: Subject):
+    now = int(time.time() * 1000)
+    name = k.topic(message_timestamp_before_max_ms=60_000, message_timestamp_after_max_ms=60_000)
+    for label, stamps in (("in range", [now, now - 30_000]), ("one too old", [now, now - 120_000]),
+                          ("one too new", [now, now + 120_000]), ("both", [now - 120_000, now + 120_000])):
+        for attributes in (0, 1):
+            k.produce(f"{label}, codec {attributes}", name, Batch(
+                values=[b"x"] * 2, base_timestamp=stamps[0], timestamps=stamps, attributes=attributes))
 
 
 @case

@@ -3,6 +3,7 @@
 #include "broker/errors.h"
 #include "broker/handlers/partition_access.h"
 #include "storage/partition_log.h"
+#include "storage/repack.h"
 #include "wire/record_batch.h"
 
 #include <algorithm>
@@ -55,6 +56,46 @@ public:
         lay_out_answer();
         acks_ = parse_acks(request_.acks);
         transactional_ = has_transactional_batch(request_);
+        find_repacks();
+        if (repacks_.empty()) return append_all();
+        // The connection's next request waits: its batches must not overtake these.
+        call_->services().io_pool.post([self = shared_from_this()] {
+            for (auto& repack : self->repacks_)
+                repack.result = repack.log->repack(repack.records, repack.faults);
+            self->call_->home().post([self] { self->append_all(); });
+        });
+    }
+
+private:
+    /// A batch whose topic keeps another codec: packed anew off the reactor.
+    struct Repack {
+        std::size_t topic;
+        std::size_t partition;
+        storage::LogPtr log;
+        base::MutableBytes records;
+        std::vector<storage::RecordFault> faults{};
+        storage::Result<storage::Repacked> result{};
+    };
+
+    void find_repacks() {
+        if (!acks_ || transactional_) return;
+        for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
+            const auto& partitions = request_.topic_data[t].partition_data;
+            for (std::size_t p = 0; p < partitions.size(); ++p) {
+                if (partitions[p].records.is_null()) continue;
+                auto log = led_log(*call_, topic_ref(t), partitions[p].index);
+                if (!log) continue;
+                if (!storage::must_repack(partitions[p].records.view(), *(*log)->config()))
+                    continue;
+                repacks_.push_back({.topic = t,
+                                    .partition = p,
+                                    .log = std::move(*log),
+                                    .records = partitions[p].records.writable()});
+            }
+        }
+    }
+
+    void append_all() {
         open_ = 1;  // this loop: no early answer while it runs
         for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
             for (std::size_t p = 0; p < request_.topic_data[t].partition_data.size(); ++p) {
@@ -66,7 +107,6 @@ public:
         close_one();
     }
 
-private:
     void lay_out_answer() {
         response_.responses.resize(request_.topic_data.size());
         for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
@@ -102,6 +142,16 @@ private:
         storage::Append append;
         append.frame = call_->frame();
         append.records = asked.records.writable();
+        if (auto* repack = repack_of(t, p); repack != nullptr) {
+            if (!repack->result) {
+                name_records(repack->faults, answer_of(t, p));
+                return fail(t, p, to_wire(repack->result.error().code),
+                            std::move(repack->result.error().context));
+            }
+            append.frame = std::move(repack->result->frame);
+            append.records = append.frame.bytes;
+            append.checked_ms = repack->result->checked_ms;
+        }
         append.acks = *acks_;
         if (*acks_ != storage::Acks::kNone) {
             append.home = &call_->home();
@@ -120,6 +170,13 @@ private:
             call_->state().topic_metrics.produced(
                 *topic, static_cast<std::uint64_t>(appended->records), asked.records.size());
         }
+    }
+
+    [[nodiscard]] Repack* repack_of(std::size_t t, std::size_t p) {
+        const auto found = std::ranges::find_if(repacks_, [&](const Repack& repack) {
+            return repack.topic == t && repack.partition == p;
+        });
+        return found == repacks_.end() ? nullptr : &*found;
     }
 
     /// Which records a batch was refused for, and why (KIP-467).
@@ -183,6 +240,7 @@ private:
     wire::ProduceResponse response_;
     std::optional<storage::Acks> acks_;
     bool transactional_ = false;
+    std::vector<Repack> repacks_;
     std::size_t open_ = 0;
     bool failed_ = false;
 };

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "storage/error.h"
+#include "storage/volume.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace kaas::storage {
+
+/// A place where a partition is not what it should be.
+struct Damage {
+    std::string file;
+    std::optional<std::uint64_t> position;  ///< none: the file as a whole
+    std::string why;
+};
+
+struct CheckSummary {
+    std::size_t partitions = 0;
+    std::size_t segments = 0;
+    std::size_t batches = 0;
+    std::size_t damages = 0;
+};
+
+/// Holds partitions against their manifests: every segment that counts is there and long enough,
+/// its batches have the right checksums, their offsets go in a row, their leader epochs and times
+/// are those that the manifest tells, and what an index promises is where it says. `path` is a
+/// partition's directory or one above. What a manifest does not count (a tail that was never
+/// recorded, files of old epochs) is not looked at. Reads only; beside a broker, what that removes
+/// meanwhile shows as missing. Blocks.
+/// Errors: the volume's, when `path` itself cannot be read.
+[[nodiscard]] Result<CheckSummary> check_partitions(
+    Volume& volume, const std::string& path, const std::function<void(const Damage&)>& report);
+
+}  // namespace kaas::storage
