@@ -14,6 +14,7 @@
 #include "cluster/node.h"
 #include "net/reactor.h"
 #include "net/server.h"
+#include "storage/journal.h"
 #include "storage/posix_volume.h"
 #include "telemetry/health_server.h"
 #include "wire/api.h"
@@ -28,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -70,6 +72,11 @@ storage::LogConfig log_config(const BrokerConfig& config, const catalog::ConfigM
     base::log::warn("broker", "configs of a topic are not valid, defaults are used: {}",
                     topic.error().context);
     return to_log_config(*catalog::resolve_topic_config({}, config.values), expiration);
+}
+
+storage::JournalMode journal_mode(std::string_view text) {
+    if (text == "on") return storage::JournalMode::kOn;
+    return text == "off" ? storage::JournalMode::kOff : storage::JournalMode::kAuto;
 }
 
 }  // namespace
@@ -198,6 +205,7 @@ private:
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
         options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
+        options.logs.journal = journal_mode(config_.settings.kaas_journal);
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);

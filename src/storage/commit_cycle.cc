@@ -5,12 +5,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace kaas::storage {
+namespace {
+
+/// Under `auto`, so many partitions must have something for the journal (docs/decisions/0016).
+constexpr std::size_t kLeastEntries = 1;
+
+}  // namespace
 
 void Wakeups::add(base::Executor* home, base::Executor::Work work) {
     const auto known = std::find_if(homes_.begin(), homes_.end(),
@@ -101,14 +109,51 @@ void CommitCycle::answer_written() {
     wakeups_.post();
 }
 
-void CommitCycle::sync() {
-    std::vector<std::pair<CommitMember*, File*>> dirty;
+std::vector<CommitCycle::Dirty> CommitCycle::gather() {
+    std::vector<Dirty> dirty;
     for (const auto& member : members_) {
-        if (auto* file = member->to_sync(); file != nullptr) dirty.emplace_back(member.get(), file);
+        auto* file = member->to_sync();
+        if (file == nullptr) continue;
+        const auto* entry = context_.journal != nullptr ? member->to_journal() : nullptr;
+        if (entry != nullptr && entry->bytes() > context_.journal_entry_bytes) entry = nullptr;
+        dirty.push_back({member.get(), file, entry});
     }
-    run_side_by_side(context_.io_pool, context_.width, dirty.size(), [&](std::size_t i) {
-        const auto& [member, file] = dirty[i];
-        member->synced(file->sync());
+    return dirty;
+}
+
+void CommitCycle::choose(std::vector<Dirty>& dirty) const {
+    std::size_t entries = 0;
+    std::uint64_t bytes = 0;
+    for (const auto& [member, file, entry] : dirty) {
+        if (entry == nullptr) continue;
+        ++entries;
+        bytes += Journal::size_of(*entry);
+    }
+    if (entries == 0) return;
+    const auto least = context_.journal_mode == JournalMode::kAuto ? kLeastEntries : 1;
+    if (entries >= least && context_.journal->reserve(bytes)) return;
+    for (auto& one : dirty) one.entry = nullptr;
+}
+
+void CommitCycle::commit_to_journal(std::span<const Dirty> dirty) const {
+    std::vector<const JournalEntry*> entries;
+    entries.reserve(dirty.size());
+    for (const auto& one : dirty) entries.push_back(one.entry);
+    const auto outcome = context_.journal->commit(entries);
+    for (const auto& one : dirty) one.member->journaled(outcome);
+}
+
+void CommitCycle::sync() {
+    auto dirty = gather();
+    choose(dirty);
+    const auto journaled = std::partition(dirty.begin(), dirty.end(),
+                                          [](const Dirty& one) { return one.entry == nullptr; });
+    const std::span<const Dirty> files(dirty.begin(), journaled);
+    const std::span<const Dirty> entries(journaled, dirty.end());
+    const std::size_t jobs = files.size() + (entries.empty() ? 0 : 1);
+    run_side_by_side(context_.io_pool, context_.width, jobs, [&](std::size_t i) {
+        if (i == files.size()) return commit_to_journal(entries);
+        files[i].member->synced(files[i].file->sync());
     });
 }
 

@@ -2,12 +2,15 @@
 
 #include "base/executor.h"
 #include "storage/error.h"
+#include "storage/journal.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,6 +49,11 @@ public:
     /// The file that must be synced before this cycle may settle; null when there is none.
     [[nodiscard]] virtual File* to_sync() = 0;
     virtual void synced(const Result<void>& outcome) = 0;
+    /// All that `to_sync`'s file lacks to be durable, for the journal to keep instead; null when
+    /// only the file's sync will do. Valid until `settle`.
+    [[nodiscard]] virtual const JournalEntry* to_journal() { return nullptr; }
+    /// The entry is durable, or the cycle has failed for this member.
+    virtual void journaled(const Result<void>& /*outcome*/) {}
     /// True when tickets wait for the write alone (acks=1).
     [[nodiscard]] virtual bool awaits_write() const = 0;
     virtual void answer_written(const Result<void>& check, Wakeups& wakeups) = 0;
@@ -61,8 +69,11 @@ class CommitCycle {
 public:
     struct Context {
         SessionCheck* session;
-        base::Executor* io_pool;  ///< null: everything on the caller's thread
-        std::size_t width;        ///< threads of the pool that a cycle may use
+        base::Executor* io_pool;     ///< null: everything on the caller's thread
+        std::size_t width;           ///< threads of the pool that a cycle may use
+        Journal* journal = nullptr;  ///< none: every file is synced by itself
+        JournalMode journal_mode = JournalMode::kOff;
+        std::uint64_t journal_entry_bytes = 0;  ///< what a member has more of goes to its file
     };
 
     CommitCycle(std::vector<std::shared_ptr<CommitMember>> members, Context context);
@@ -85,6 +96,16 @@ public:
     [[nodiscard]] const Result<void>& check() const { return check_; }
 
 private:
+    struct Dirty {
+        CommitMember* member;
+        File* file;
+        const JournalEntry* entry;  ///< none: the file is synced
+    };
+    [[nodiscard]] std::vector<Dirty> gather();
+    /// Leaves entries only where they go to the journal.
+    void choose(std::vector<Dirty>& dirty) const;
+    void commit_to_journal(std::span<const Dirty> dirty) const;
+
     const std::vector<std::shared_ptr<CommitMember>> members_;
     const Context context_;
     Result<void> check_;

@@ -18,6 +18,19 @@ namespace {
     return options.metrics != nullptr ? *options.metrics : own;
 }
 
+[[nodiscard]] std::shared_ptr<Journal> make_journal(const LogDirOptions& options,
+                                                    base::metrics::Registry& metrics) {
+    if (options.journal == JournalMode::kOff) return nullptr;
+    return Journal::make({.volume = options.volume,
+                          .session = options.session,
+                          .io_pool = options.io_pool,
+                          .clock = options.clock,
+                          .owner = options.owner,
+                          .file_bytes = options.journal_file_bytes,
+                          .metrics = &metrics,
+                          .log_dir = options.name});
+}
+
 }  // namespace
 
 LogDir::LogDir(LogDirOptions options)
@@ -29,7 +42,9 @@ LogDir::LogDir(LogDirOptions options)
       produce_site_(pick(options_, own_metrics_), "produce"),
       repack_site_(pick(options_, own_metrics_), "repack"),
       time_site_(pick(options_, own_metrics_), "time_index"),
-      recovery_site_(pick(options_, own_metrics_), "recovery") {
+      recovery_site_(pick(options_, own_metrics_), "recovery"),
+      journal_(make_journal(options_, pick(options_, own_metrics_))),
+      journal_readers_(*options_.volume, options_.owner) {
     KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&
                 options_.clock != nullptr && options_.io_pool != nullptr);
 }
@@ -48,6 +63,7 @@ void LogDir::stop() {
     }
     wake_.notify_all();
     if (thread_.joinable()) thread_.join();
+    if (journal_ != nullptr) journal_->close();
 }
 
 void LogDir::enqueue(std::shared_ptr<CommitMember> member) {
@@ -120,9 +136,13 @@ std::unique_ptr<CommitCycle> LogDir::next_cycle() {
         members.swap(queued_);
     }
     if (members.empty()) return nullptr;
-    return std::make_unique<CommitCycle>(
-        std::move(members),
-        CommitCycle::Context{options_.session, options_.io_pool, options_.io_width});
+    return std::make_unique<CommitCycle>(std::move(members),
+                                         CommitCycle::Context{.session = options_.session,
+                                                              .io_pool = options_.io_pool,
+                                                              .width = options_.io_width,
+                                                              .journal = journal_.get(),
+                                                              .journal_mode = options_.journal,
+                             .journal_entry_bytes = options_.journal_entry_bytes});
 }
 
 bool LogDir::run_cycle() {

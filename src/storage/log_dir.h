@@ -5,6 +5,8 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "storage/commit_cycle.h"
+#include "storage/journal.h"
+#include "storage/journal_reader.h"
 #include "storage/manifest.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
@@ -36,6 +38,11 @@ struct LogDirOptions {
     /// A partition records how far it is synced after so many bytes or so long (DESIGN 7).
     std::uint64_t checkpoint_bytes = 16 * 1024 * 1024;
     std::chrono::milliseconds checkpoint_after{5'000};
+    JournalMode journal = JournalMode::kOff;
+    std::uint64_t journal_file_bytes = JournalOptions{}.file_bytes;
+    /// What a partition has in a cycle goes to the journal up to so many bytes; above, writing it
+    /// twice costs more than the sync that it saves (docs/decisions/0016).
+    std::uint64_t journal_entry_bytes = 64 * 1024;
     base::metrics::Registry* metrics = nullptr;
 };
 
@@ -76,6 +83,10 @@ public:
     [[nodiscard]] SessionCheck& session() const { return *options_.session; }
     [[nodiscard]] base::Clock& clock() const { return *options_.clock; }
     [[nodiscard]] base::Executor& io_pool() const { return *options_.io_pool; }
+    /// Where small batches become durable; none when it is off.
+    [[nodiscard]] Journal* journal() const { return journal_.get(); }
+    /// What earlier incarnations left in theirs, for recoveries.
+    [[nodiscard]] JournalReaders& journal_readers() { return journal_readers_; }
     /// Count looks into batches: produced ones, those of searches by time, markers in a recovered
     /// tail.
     [[nodiscard]] wire::DecodeSite& produce_site() { return produce_site_; }
@@ -99,6 +110,8 @@ private:
     wire::DecodeSite repack_site_;
     wire::DecodeSite time_site_;
     wire::DecodeSite recovery_site_;
+    const std::shared_ptr<Journal> journal_;
+    JournalReaders journal_readers_;
     base::Mutex mutex_;
     base::CondVar wake_;
     Members queued_ KAAS_GUARDED_BY(mutex_);

@@ -324,15 +324,16 @@ void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& 
 }
 
 [[nodiscard]] bool is_known_key(std::string_view key) {
-    return key == "owner" || key == "segments" || key == "active" || key == "epochs" ||
-           key == "log_start" || key == "producers" || key == "dropped" || key == "clean_to" ||
-           key == "compactions" || key == "unfinished";
+    return key == "owner" || key == "journal" || key == "segments" || key == "active" ||
+           key == "epochs" || key == "log_start" || key == "producers" || key == "dropped" ||
+           key == "clean_to" || key == "compactions" || key == "unfinished";
 }
 
 }  // namespace
 
 json::object Manifest::picture() const {
     json::object picture{{"owner", owner_to_json(owner)}};
+    if (!journal.empty()) picture.emplace("journal", journal);
     json::array segments;
     for (const auto& facts : sealed) segments.emplace_back(segment_to_json(facts));
     picture.emplace("segments", std::move(segments));
@@ -357,6 +358,13 @@ Result<Manifest> Manifest::from_picture(const json::object& picture) {
     KAAS_TRY_ASSIGN(owner_object, object_at(picture, "owner"));
     KAAS_TRY_ASSIGN(who, owner_from_json(*owner_object));
     manifest.owner = who;
+    if (const auto* name = picture.if_contains("journal")) {
+        if (!name->is_string()) return corrupt("journal");
+        manifest.journal = std::string(name->get_string());
+        // It becomes a part of a path.
+        if (manifest.journal.starts_with('.') || manifest.journal.contains('/'))
+            return corrupt("journal");
+    }
     KAAS_TRY(take_segments(picture, manifest));
     KAAS_TRY(take_epochs(picture, manifest));
     KAAS_TRY_ASSIGN(start, number(picture, "log_start", 0, kMost));

@@ -42,7 +42,7 @@ struct SegmentSwap {
 /// epoch log; this is what its pictures and changes mean.
 ///
 /// A picture:
-///     {"log":.., "owner":{"broker":1,"incarnation":".."},
+///     {"log":.., "owner":{"broker":1,"incarnation":".."}, "journal":"1.<incarnation>",
 ///      "segments":[{"epoch":6,"base":0,"end":500,"bytes":81920,"max_timestamp":[time,offset]}],
 ///      "active":{..}, "epochs":[[6,0],[7,500]], "log_start":0, "producers":[..],
 ///      "dropped":[[5,0]], "clean_to":400, "compactions":3, "unfinished":[[6,2]]}
@@ -67,6 +67,8 @@ struct SegmentSwap {
 /// names. Unknown keys of a picture are kept.
 struct Manifest {
     Owner owner;
+    /// Where batches of this epoch may stand that its segments lack; empty: nowhere.
+    std::string journal;
     std::vector<SegmentFacts> sealed;  ///< by base offset; none is empty
     std::optional<SegmentFacts> active;
     LeaderEpochs epochs;

@@ -28,11 +28,17 @@ namespace {
             .now_ms = now_ms};
 }
 
+[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
+    if (options.log_dir->journal() == nullptr) return std::nullopt;
+    return journal_key(options.directory, options.epoch);
+}
+
 }  // namespace
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
     : options_(std::move(options)),
       paths_{options_.directory},
+      journal_key_(key_in_journal(options_)),
       volume_(options_.log_dir->volume()),
       next_offset_(opened.end),
       plan_(opened.plan),
@@ -225,6 +231,7 @@ void PartitionLog::write() {
 }
 
 Result<void> PartitionLog::write_pieces() {
+    entry_from_ = 0;
     if (pieces_.empty() && !prepares_upkeep_) return {};
     if (!begun_) KAAS_TRY(begin_epoch());
     std::size_t from = 0;
@@ -232,7 +239,7 @@ Result<void> PartitionLog::write_pieces() {
         if (pieces_[i].roll_before == nullptr) continue;
         KAAS_TRY(write_run(from, i));
         KAAS_TRY(roll(*pieces_[i].roll_before));
-        from = i;
+        from = entry_from_ = i;
     }
     KAAS_TRY(write_run(from, pieces_.size()));
     if (roll_after_ != nullptr) KAAS_TRY(roll(*roll_after_));
@@ -248,7 +255,7 @@ Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
     KAAS_TRY(active_log_->write_at(written_.bytes, views));
     for (auto i = from; i < to; ++i) {
         auto& piece = pieces_[i];
-        piece.frame = {};
+        if (!journal_key_) piece.frame = {};
         written_ = piece.placement.after;
         unsynced_records_ += piece.records;
         if (piece.placement.offset_entry) active_->offsets().append(*piece.placement.offset_entry);
@@ -288,6 +295,31 @@ void PartitionLog::synced(const Result<void>& outcome) {
     last_sync_ = options_.log_dir->clock().now();
 }
 
+const JournalEntry* PartitionLog::to_journal() {
+    if (!journal_key_) return nullptr;
+    entry_.batches.clear();
+    std::int64_t records = 0;
+    for (auto i = entry_from_; i < pieces_.size(); ++i) {
+        entry_.batches.push_back(pieces_[i].bytes);
+        records += pieces_[i].records;
+    }
+    // What earlier cycles left to a later flush is not here any more.
+    if (records == 0 || records != unsynced_records_) return nullptr;
+    entry_.key = *journal_key_;
+    entry_.base = pieces_[entry_from_].base_offset;
+    entry_.end = written_.end;
+    return &entry_;
+}
+
+void PartitionLog::journaled(const Result<void>& outcome) {
+    if (!outcome) {
+        cycle_error_ = outcome.error();
+        return;
+    }
+    unsynced_records_ = 0;
+    last_sync_ = options_.log_dir->clock().now();
+}
+
 void PartitionLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups) {
     if (!ticket.done) return;
     Result<Appended> answer = ticket.appended;
@@ -310,9 +342,11 @@ void PartitionLog::answer_written(const Result<void>& check, Wakeups& wakeups) {
 void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
     bool checkpoint = false;
     bool upkeep = false;
+    bool discarded = false;
     {
         base::MutexLock lock(mutex_);
         in_cycle_ = false;
+        discarded = discarded_;
         if (!ended_ && (cycle_error_ || !check)) {
             end(cycle_error_ ? *cycle_error_ : check.error(), wakeups);
         } else if (!ended_) {
@@ -328,9 +362,10 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
         pieces_.clear();
         idle_.notify_all();
     }
+    if (discarded) forget_in_journal();
     auto& pool = options_.log_dir->io_pool();
     if (checkpoint) {
-        pool.post([self = shared_from_this(), segment = active_, facts = synced_,
+        pool.post([self = shared_from_this(), segment = active_, facts = written_,
                    producers = std::move(checkpoint_->producers)]() mutable {
             self->write_checkpoint(*segment, facts, std::move(producers));
         });
@@ -427,6 +462,7 @@ Result<void> PartitionLog::roll(Roll& roll) {
     manifest_.producers = std::move(roll.producers);
     active_->offsets().drop_memory();
     active_->times().drop_memory();
+    tell_journal(written_.end);
     newly_sealed_.push_back({std::move(active_), written_});
     active_ = std::move(segment);
     active_log_ = std::move(log);
@@ -464,7 +500,7 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
         unrecorded_ = true;
         unrecorded_bytes_ += bytes;
     }
-    if (checkpoint_ && begun_ && synced_.end == checkpoint_->at) {
+    if (checkpoint_ && begun_ && unsynced_records_ == 0 && written_.end == checkpoint_->at) {
         unrecorded_ = false;
         unrecorded_bytes_ = 0;
         checkpoint_job_ = PoolJob::kQueued;
@@ -500,6 +536,7 @@ void PartitionLog::end_job(PoolJob PartitionLog::* job) {
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
                                     std::vector<ProducerImage> producers) {
     if (!begin_job(&PartitionLog::checkpoint_job_)) return;
+    if (!sync_segment(segment)) return;
     const auto recorded = record_checkpoint(segment, facts, std::move(producers));
     // Nothing depends on it: the next recovery only has more to read. So it is said once.
     if (!recorded && !std::exchange(checkpoints_fail_, true)) {
@@ -508,6 +545,31 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
     }
     if (recorded) checkpoints_fail_ = false;
     end_job(&PartitionLog::checkpoint_job_);
+}
+
+bool PartitionLog::sync_segment(Segment& segment) {
+    if (!journal_key_) return true;  // every cycle has synced what it answered
+    auto log = segment.log(volume_, Patience::kMayBlock);
+    const auto synced = log ? (*log)->sync() : std::unexpected(std::move(log).error());
+    if (synced) return true;
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        checkpoint_job_ = PoolJob::kNone;
+        if (!ended_) end(synced.error(), wakeups);
+        idle_.notify_all();
+    }
+    wakeups.post();
+    return false;
+}
+
+void PartitionLog::tell_journal(base::Offset end) {
+    if (!journal_key_) return;
+    {
+        base::MutexLock lock(mutex_);
+        if (ended_) return;
+    }
+    options_.log_dir->journal()->recorded(*journal_key_, end);
 }
 
 Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
@@ -523,6 +585,10 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
     KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));
     manifest_.active = facts;
     manifest_.producers = std::move(producers);
+    if (journal_key_) {
+        KAAS_TRY(epoch_log_->sync());
+        tell_journal(facts.end);
+    }
     if (!epoch_log_->wants_roll()) return {};
     KAAS_TRY(epoch_log_->roll(manifest_.picture()));
     return epoch_log_->remove_superseded(options_.log_dir->session());
@@ -556,7 +622,7 @@ Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
 
 Result<void> PartitionLog::finish() {
     if (!begun_) return {};
-    if (unsynced_records_ > 0) {
+    if (synced_ != written_) {
         KAAS_TRY(active_log_->sync());
         synced_ = written_;
         unsynced_records_ = 0;
@@ -572,7 +638,9 @@ Result<void> PartitionLog::finish() {
     KAAS_TRY(write_snapshot(synced_.end, producers));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     base::MutexLock lock(manifest_mutex_);
-    return epoch_log_->release(manifest_.synced_facts(synced_, producers));
+    KAAS_TRY(epoch_log_->release(manifest_.synced_facts(synced_, producers)));
+    if (journal_key_) options_.log_dir->journal()->recorded(*journal_key_, synced_.end);
+    return {};
 }
 
 void PartitionLog::abandon(ErrorCode why) {
@@ -580,9 +648,17 @@ void PartitionLog::abandon(ErrorCode why) {
     {
         base::MutexLock lock(mutex_);
         if (ended_) return;
+        discarded_ = true;
         end(Error{why, options_.directory + " was abandoned"}, wakeups);
     }
     wakeups.post();
+    forget_in_journal();
+}
+
+void PartitionLog::forget_in_journal() {
+    if (!journal_key_) return;
+    options_.log_dir->journal()->superseded(journal_key_->partition,
+                                            base::LeaderEpoch{options_.epoch.value() + 1});
 }
 
 bool PartitionLog::at_work() const {

@@ -271,6 +271,8 @@ public:
     void write() override;
     [[nodiscard]] File* to_sync() override;
     void synced(const Result<void>& outcome) override;
+    [[nodiscard]] const JournalEntry* to_journal() override;
+    void journaled(const Result<void>& outcome) override;
     [[nodiscard]] bool awaits_write() const override { return awaits_write_; }
     void answer_written(const Result<void>& check, Wakeups& wakeups) override KAAS_EXCLUDES(mutex_);
     void settle(const Result<void>& check, Wakeups& wakeups) override
@@ -355,6 +357,14 @@ private:
     void write_checkpoint(Segment& segment, const SegmentFacts& facts,
                           std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    /// Syncs what only the journal has made durable so far. An error ends the log: what the segment
+    /// has lost, readers must not see.
+    [[nodiscard]] bool sync_segment(Segment& segment) KAAS_EXCLUDES(mutex_);
+    /// The manifest vouches durably for the segment up to `end`; the journal may forget it, unless
+    /// the log has ended meanwhile: then its taker may have read the manifest before.
+    void tell_journal(base::Offset end) KAAS_EXCLUDES(mutex_);
+    /// Nobody will take this log over.
+    void forget_in_journal();
     [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
                                                  std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(manifest_mutex_);
@@ -397,6 +407,8 @@ private:
 
     const PartitionLogOptions options_;
     const PartitionPaths paths_;
+    /// Of its entries in the journal; none when it cannot have any.
+    const std::optional<JournalKey> journal_key_;
     Volume& volume_;
 
     // Appending. Lock order: mutex_ before view_mutex_ and the log dir's own.
@@ -404,6 +416,7 @@ private:
     base::CondVar idle_;
     std::optional<Error> ended_ KAAS_GUARDED_BY(mutex_);
     bool draining_ KAAS_GUARDED_BY(mutex_) = false;
+    bool discarded_ KAAS_GUARDED_BY(mutex_) = false;
     bool asked_for_cycle_ KAAS_GUARDED_BY(mutex_) = false;
     bool in_cycle_ KAAS_GUARDED_BY(mutex_) = false;
     base::Offset next_offset_ KAAS_GUARDED_BY(mutex_);
@@ -437,9 +450,11 @@ private:
     bool begun_ = false;    ///< the epoch has its directory, first segment and manifest
     std::shared_ptr<Segment> active_;
     std::shared_ptr<File> active_log_;
-    SegmentFacts written_;  ///< the active segment, as far as it is written
-    SegmentFacts synced_;   ///< ... as far as it is synced
-    std::int64_t unsynced_records_ = 0;
+    SegmentFacts written_;               ///< the active segment, as far as it is written
+    SegmentFacts synced_;                ///< ... as far as it is synced
+    std::int64_t unsynced_records_ = 0;  ///< written, and durable nowhere
+    JournalEntry entry_;                 ///< what this cycle has for the journal
+    std::size_t entry_from_ = 0;         ///< the first of `pieces_` that no roll has synced
     base::Clock::Steady last_sync_{};
     std::vector<SegmentSpan> newly_sealed_;
 

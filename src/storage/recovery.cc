@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "storage/batch_check.h"
 #include "storage/epoch_reader.h"
+#include "storage/journal.h"
+#include "storage/journal_reader.h"
 #include "storage/partition_log.h"
 #include "storage/segment_move.h"
 #include "wire/records.h"
@@ -15,6 +17,7 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +48,16 @@ public:
         at_ += batch->bytes.size();
         return *batch;
     }
-    [[nodiscard]] std::uint64_t position() const { return position_; }
+    /// Goes on behind a batch of that size that was found elsewhere: it had its place here, too.
+    void skip(std::uint64_t bytes) {
+        if (bytes > end_ - position_) {
+            position_ = end_;
+            return;
+        }
+        position_ += bytes;
+        buffer_.clear();
+        at_ = 0;
+    }
 
 private:
     [[nodiscard]] base::ByteView held() const { return base::ByteView(buffer_).subspan(at_); }
@@ -64,6 +76,58 @@ private:
     const std::uint64_t end_;
     std::vector<std::byte> buffer_;
     std::size_t at_ = 0;
+};
+
+/// The batches of one log in a journal, as a tail asks for them.
+class JournaledTail {
+public:
+    /// `pieces` stay with the image that they are of.
+    explicit JournaledTail(std::span<const JournalImage::Piece> pieces) : pieces_(pieces) {}
+
+    /// The batch that begins at `expected`; empty when the journal has none. Valid until the next
+    /// call. `expected` never goes back.
+    [[nodiscard]] Result<std::optional<wire::BatchView>> next(base::Offset expected) {
+        for (; !pieces_.empty(); drop_piece()) {
+            const auto& piece = pieces_.front();
+            if (piece.extent.end <= expected) continue;
+            if (piece.extent.base > expected) return std::nullopt;
+            KAAS_TRY(load(piece));
+            while (!rest_.empty()) {
+                const auto batch = wire::first_batch(rest_);
+                if (!batch) break;
+                if (base::Offset{batch->header.base_offset} > expected) return std::nullopt;
+                const auto checked = check_stored(batch->bytes);
+                rest_ = rest_.subspan(batch->bytes.size());
+                if (base::Offset{batch->header.base_offset} < expected) continue;
+                if (!checked) return std::nullopt;
+                return *checked;
+            }
+        }
+        return std::nullopt;
+    }
+    /// An entry behind what was found: it was written when all before it was durable.
+    [[nodiscard]] const JournalImage::Piece* left_behind() const {
+        return pieces_.empty() ? nullptr : &pieces_.front();
+    }
+
+private:
+    [[nodiscard]] Result<void> load(const JournalImage::Piece& piece) {
+        if (loaded_) return {};
+        buffer_.resize(piece.extent.bytes);
+        KAAS_TRY(read_exactly(*piece.file, piece.extent.position, buffer_, Patience::kMayBlock));
+        rest_ = buffer_;
+        loaded_ = true;
+        return {};
+    }
+    void drop_piece() {
+        pieces_ = pieces_.subspan(1);
+        loaded_ = false;
+    }
+
+    std::span<const JournalImage::Piece> pieces_;
+    std::vector<std::byte> buffer_;
+    base::ByteView rest_;
+    bool loaded_ = false;
 };
 
 /// What the marker of a transaction says (Apache `EndTransactionMarker`, `ControlRecordType`).
@@ -101,12 +165,17 @@ public:
         source_ = found->volume;
         const bool moved = source_ != &volume_;
         KAAS_TRY(take_state(found->state));
+        // The journal first: all that stood before its entries is in the segment by then, even if
+        // the owner still writes.
+        if (!found->state.released) KAAS_TRY(open_journal(found->state.epoch));
         KAAS_TRY_ASSIGN(tail, open_tail(found->state));
         load_producers();
         // What was only read counts once it stands in a durable picture of our own.
-        const bool must_begin = moved || tail > last_.bytes || !found->state.settled();
+        const bool must_begin =
+            moved || tail > last_.bytes || !journaled_.empty() || !found->state.settled();
         if (!must_begin) {
             KAAS_TRY(log_dir_.session().confirm());
+            tell_journal();
             return lazy(base::LeaderEpoch{found->state.epoch});
         }
         if (moved) {
@@ -193,6 +262,33 @@ private:
         return {};
     }
 
+    /// What the journal of the epoch's owner has of it beyond what is recorded. Entries of other
+    /// epochs are not looked at: who wrote the newest picture has taken from them what counts.
+    [[nodiscard]] Result<void> open_journal(std::int32_t epoch) {
+        if (manifest_.journal.empty()) return {};
+        const auto key = journal_key(paths_.directory, base::LeaderEpoch{epoch});
+        if (!key) return {};
+        auto image = source_ == &volume_
+                         ? log_dir_.journal_readers().open(manifest_.journal, manifest_.owner)
+                         : JournalImage::read(*source_, manifest_.journal);
+        if (!image) return std::unexpected(std::move(image).error());
+        journal_ = std::move(*image);
+        journaled_ = journal_->of(*key);
+        while (!journaled_.empty() && journaled_.front().extent.end <= recorded_end_) {
+            journaled_ = journaled_.subspan(1);
+        }
+        return {};
+    }
+
+    /// All that earlier epochs left in our own journal is sealed now, or was never needed.
+    void tell_journal() const {
+        auto* const journal = log_dir_.journal();
+        if (journal == nullptr) return;
+        if (const auto key = journal_key(paths_.directory, options_.epoch)) {
+            journal->superseded(key->partition, key->epoch);
+        }
+    }
+
     void load_producers() {
         producers_.load(manifest_.producers);
         producers_.expire(now_ms_, options_.config.producer_id_expiration_ms);
@@ -231,6 +327,8 @@ private:
     [[nodiscard]] Opened opened_at(base::Offset end, base::Offset active_base) {
         manifest_.owner = log_dir_.options().owner;
         manifest_.compactions = 0;  // an epoch counts its own
+        manifest_.journal =
+            log_dir_.journal() != nullptr ? JournalPath::of(manifest_.owner).name : std::string();
         manifest_.epochs.assign(options_.epoch, end);
         Opened opened{.end = end,
                       .plan = plan_from(active_base),
@@ -276,6 +374,7 @@ private:
                                        options_.epoch.value(), opened.manifest.picture(),
                                        {.directory = EpochLogOptions::Directory::kMade}));
         KAAS_TRY(log_dir_.session().confirm());
+        tell_journal();
         opened.epoch_log = std::move(epoch_log);
         opened.active = std::move(segment);
         opened.active_log = std::move(log);
@@ -288,9 +387,19 @@ private:
                                          SegmentPlan& plan) {
         if (tail_ == nullptr) return {};
         TailReader tail(*tail_, last_.bytes, tail_end);
+        JournaledTail journaled(journaled_);
         for (;;) {
-            KAAS_TRY_ASSIGN(batch, tail.next(plan.facts().end));
-            if (!batch) return {};
+            const auto expected = plan.facts().end;
+            KAAS_TRY_ASSIGN(batch, tail.next(expected));
+            if (!batch) {
+                // Not synced there, then, if it ever was: the journal may have it, and what follows
+                // may stand in either.
+                KAAS_TRY_ASSIGN(kept, journaled.next(expected));
+                if (!kept) return report_gap(journaled.left_behind(), expected);
+                tail.skip(kept->bytes.size());
+                batch = kept;
+                from_journal_ += kept->bytes.size();
+            }
             const auto& header = batch->header;
             const auto placement = plan.add({.base_offset = base::Offset{header.base_offset},
                                              .last_offset = base::Offset{header.last_offset()},
@@ -311,13 +420,25 @@ private:
     }
 
     void report(const SegmentFacts& copied, std::uint64_t tail_end) const {
-        if (tail_ == nullptr || tail_end == last_.bytes) return;
+        if (tail_ == nullptr || (tail_end == last_.bytes && copied.bytes == 0)) return;
         // What is left is what no producer was told of, or damage: the file keeps it either way.
-        const bool all = copied.bytes == tail_end - last_.bytes;
+        const bool all = copied.bytes >= tail_end - last_.bytes;
         base::log::log(all ? base::log::Level::kInfo : base::log::Level::kWarn, "storage",
-                       "{}: epoch {} recovered {} of {} bytes behind offset {} from {} at {}",
-                       paths_.directory, options_.epoch, copied.bytes, tail_end - last_.bytes,
-                       copied.base, tail_path_, last_.bytes);
+                       "{}: epoch {} recovered {} bytes behind offset {}: {} at {} has {}, {} came "
+                       "from the journal",
+                       paths_.directory, options_.epoch, copied.bytes, copied.base, tail_path_,
+                       last_.bytes, tail_end - last_.bytes, from_journal_);
+    }
+
+    /// No entry is written before all that stands before it is durable. So what lies between was
+    /// written while we read, by an owner who gets no answer out any more, or it is damaged.
+    [[nodiscard]] Result<void> report_gap(const JournalImage::Piece* piece,
+                                          base::Offset end) const {
+        if (piece == nullptr || piece->extent.base <= end) return {};
+        base::log::warn("storage", "{}: ends at offset {}, and {} at {} has {} and more",
+                        paths_.directory, end, *piece->path, piece->extent.position,
+                        piece->extent.base);
+        return {};
     }
 
     const PartitionLogOptions& options_;
@@ -335,6 +456,9 @@ private:
     std::unique_ptr<File> tail_;
     std::string tail_path_;
     Volume* source_ = nullptr;  ///< where the newest epoch lies
+    std::shared_ptr<const JournalImage> journal_;
+    std::span<const JournalImage::Piece> journaled_;  ///< of `journal_`
+    std::uint64_t from_journal_ = 0;
 };
 
 [[nodiscard]] std::string topic_of(const std::string& directory) {

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "base/mutex.h"
+#include "storage/journal_format.h"
+#include "storage/manifest.h"
+#include "storage/volume.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kaas::storage {
+
+/// What a journal held when it was read: where the batches of each log lie.
+class JournalImage {
+public:
+    struct Piece {
+        std::shared_ptr<File> file;
+        std::shared_ptr<const std::string> path;
+        JournalExtent extent;
+    };
+
+    /// Reads the journal called `name` (DESIGN 7), opening every file afresh; each file up to where
+    /// its good entries end. A journal that is not there was never begun, or nobody needs it any
+    /// more. Blocks. Errors: kCorrupt and kIo with file and offset, the volume's.
+    [[nodiscard]] static Result<std::shared_ptr<const JournalImage>> read(Volume& volume,
+                                                                          const std::string& name);
+
+    /// The entries of one log, in the order in which they were written.
+    [[nodiscard]] std::span<const Piece> of(const JournalKey& key) const;
+    /// Calls `visit` for every log that has entries.
+    void for_each(const std::function<void(const JournalKey&)>& visit) const;
+
+private:
+    [[nodiscard]] Result<bool> add_file(Volume& volume, const std::string& path,
+                                        std::uint64_t number);
+
+    std::unordered_map<JournalKey, std::vector<Piece>> pieces_;
+};
+
+/// The journals that recoveries on one volume ask for; each is read once, however many partitions
+/// have entries in it. Thread: any that may block.
+class JournalReaders {
+public:
+    /// `self`: whose earlier incarnations are over, so that what was read of them stays true.
+    JournalReaders(Volume& volume, Owner self) : volume_(volume), self_(self) {}
+
+    /// What the journal `name` of `owner` holds; of one who may still write, as it is now.
+    [[nodiscard]] Result<std::shared_ptr<const JournalImage>> open(const std::string& name,
+                                                                   const Owner& owner)
+        KAAS_EXCLUDES(mutex_);
+
+private:
+    struct Known {
+        base::Mutex mutex;
+        std::shared_ptr<const JournalImage> image KAAS_GUARDED_BY(mutex);
+    };
+
+    Volume& volume_;
+    const Owner self_;
+    base::Mutex mutex_;
+    std::unordered_map<std::string, std::shared_ptr<Known>> known_ KAAS_GUARDED_BY(mutex_);
+};
+
+}  // namespace kaas::storage
