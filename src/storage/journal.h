@@ -62,7 +62,7 @@ struct JournalOptions {
     /// segments again, until there is room.
     std::size_t most_files = 16;
     base::metrics::Registry* metrics = nullptr;
-    std::string log_dir;  ///< name for the metrics' label
+    std::string log_dir{};  ///< name for the metrics' label
 };
 
 /// The broker journal of a log dir (DESIGN 7): makes small batches of many partitions durable with

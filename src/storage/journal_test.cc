@@ -1,0 +1,235 @@
+// Goal: the journal keeps what somebody needs, forgets the rest in the right order, and steps aside
+// when it cannot go on. Method: one journal on a volume in memory, its work done inline; a reader
+// as takers have it looks at what is there.
+
+#include "storage/journal.h"
+
+#include "storage/journal_reader.h"
+#include "storage/memory_volume.h"
+#include "storage/testing_session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+using namespace std::chrono_literals;
+
+[[nodiscard]] JournalKey key(std::int32_t partition, std::int32_t epoch = 0) {
+    return {.partition = {.topic = {}, .partition = base::PartitionId{partition}},
+            .epoch = base::LeaderEpoch{epoch}};
+}
+
+class JournalTest : public ::testing::Test {
+protected:
+    [[nodiscard]] std::shared_ptr<Journal> make() {
+        return Journal::make({.volume = &volume_,
+                              .session = &session_,
+                              .io_pool = &inline_,
+                              .clock = &clock_,
+                              .owner = owner_,
+                              .file_bytes = 1000,
+                              .most_files = 3});
+    }
+    /// False when there was no room.
+    bool put(Journal& journal, const JournalKey& to, std::int64_t base, std::size_t bytes) {
+        const std::string batch(bytes, 'b');
+        const JournalEntry entry{.key = to,
+                                 .base = base::Offset{base},
+                                 .end = base::Offset{base + 1},
+                                 .batches = {base::as_bytes(batch)}};
+        // The first time asks for a file, which comes for the second.
+        if (!journal.reserve(Journal::size_of(entry)) && !journal.reserve(Journal::size_of(entry)))
+            return false;
+        const auto* one = &entry;
+        const auto done = journal.commit({&one, 1});
+        if (!done) error_ = done.error();
+        return done.has_value();
+    }
+    [[nodiscard]] std::vector<std::int64_t> offsets(const JournalKey& of) {
+        const auto image = JournalImage::read(volume_, JournalPath::of(owner_).name);
+        EXPECT_TRUE(image) << image.error().context;
+        std::vector<std::int64_t> found;
+        if (!image) return found;
+        for (const auto& piece : (*image)->of(of)) found.push_back(piece.extent.base.value());
+        return found;
+    }
+    [[nodiscard]] bool exists(const std::string& path) {
+        return volume_.open(path, OpenMode::kRead).has_value();
+    }
+    /// As many files as there may be, each with an entry of partition 0 and 1.
+    void fill(Journal& journal) {
+        for (int i = 0; i < 3; ++i) {
+            ASSERT_TRUE(put(journal, key(0), i, 300));
+            ASSERT_TRUE(put(journal, key(1), i, 500));
+        }
+        ASSERT_EQ(journal.files(), 3U);
+    }
+
+    using Offsets = std::vector<std::int64_t>;
+
+    MemoryVolume volume_;
+    TestingSession session_;
+    base::InlineExecutor inline_;
+    base::ManualClock clock_;
+    const Owner owner_{.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}};
+    const JournalPath path_ = JournalPath::of(owner_);
+    Error error_{};
+};
+
+TEST_F(JournalTest, EntriesAreThereAfterACrashOfTheMachine) {
+    const auto journal = make();
+    fill(*journal);
+    volume_.crash();
+    EXPECT_EQ(offsets(key(0)), (Offsets{0, 1, 2}));
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2}));
+    EXPECT_EQ(offsets(key(1, 1)), Offsets{}) << "of another epoch";
+}
+
+TEST_F(JournalTest, WithoutRoomItSaysSoAndGoesOnOnceThereIsSome) {
+    const auto journal = make();
+    fill(*journal);
+    EXPECT_FALSE(put(*journal, key(0), 3, 300)) << "all files are needed";
+    EXPECT_FALSE(put(*journal, key(0), 3, 2000)) << "more than a file holds";
+    journal->recorded(key(0), base::Offset{1});
+    journal->recorded(key(1), base::Offset{1});
+    EXPECT_TRUE(put(*journal, key(0), 3, 300));
+    EXPECT_EQ(offsets(key(0)), (Offsets{1, 2, 3}));
+}
+
+TEST_F(JournalTest, AFileStaysAsLongAsOneLogNeedsIt) {
+    const auto journal = make();
+    fill(*journal);
+    journal->recorded(key(0), base::Offset{3});
+    EXPECT_EQ(journal->files(), 3U) << "partition 1 has recorded nothing";
+    journal->recorded(key(1), base::Offset{1});
+    EXPECT_EQ(journal->files(), 2U);
+    EXPECT_EQ(offsets(key(1)), (Offsets{1, 2}));
+    journal->superseded(key(1).partition, base::LeaderEpoch{0});
+    EXPECT_EQ(journal->files(), 2U) << "the epoch itself is not sealed";
+    journal->superseded(key(1).partition, base::LeaderEpoch{1});
+    EXPECT_EQ(journal->files(), 1U) << "the last one takes more";
+}
+
+TEST_F(JournalTest, NothingIsTrimmedByAnOwnerWhoseSessionIsOver) {
+    const auto journal = make();
+    fill(*journal);
+    session_.fenced = true;
+    journal->recorded(key(0), base::Offset{3});
+    journal->recorded(key(1), base::Offset{3});
+    EXPECT_EQ(offsets(key(0)), (Offsets{0, 1, 2})) << "whoever takes over may need it";
+}
+
+TEST_F(JournalTest, ATrimIsTornlessWhereverTheMachineHalts) {
+    for (std::uint64_t step = 0; step < 12; ++step) {
+        MemoryVolume volume;
+        auto journal = Journal::make({.volume = &volume,
+                                      .session = &session_,
+                                      .io_pool = &inline_,
+                                      .clock = &clock_,
+                                      .owner = owner_,
+                                      .file_bytes = 1000});
+        const std::string batch(600, 'b');
+        for (int i = 0; i < 4; ++i) {
+            const JournalEntry entry{.key = key(0),
+                                     .base = base::Offset{i},
+                                     .end = base::Offset{i + 1},
+                                     .batches = {base::as_bytes(batch)}};
+            const auto* one = &entry;
+            (void)journal->reserve(Journal::size_of(entry));
+            if (i == 3) volume.halt_at(volume.steps() + step);
+            if (i == 2) journal->recorded(key(0), base::Offset{2});  // the spare comes back as 4
+            if (!journal->reserve(Journal::size_of(entry))) break;
+            (void)journal->commit({&one, 1});
+        }
+        volume.crash();
+        const auto image = JournalImage::read(volume, path_.name);
+        ASSERT_TRUE(image) << "step " << step << ": " << image.error().context;
+        const auto pieces = (*image)->of(key(0));
+        ASSERT_FALSE(pieces.empty()) << "step " << step;
+        EXPECT_LE(pieces.front().extent.base, base::Offset{2}) << "step " << step;
+    }
+}
+
+TEST_F(JournalTest, AfterAFailedSyncItTakesNothingAndKeepsWhatItHas) {
+    const auto journal = make();
+    ASSERT_TRUE(put(*journal, key(0), 0, 100));
+    volume_.fail_nth(Operation::kSync, 1, {.code = ErrorCode::kIo});
+    EXPECT_FALSE(put(*journal, key(1), 0, 100));
+    EXPECT_EQ(error_.code, ErrorCode::kIo);
+    EXPECT_FALSE(put(*journal, key(0), 1, 100));
+    journal->close();
+    EXPECT_EQ(offsets(key(0)), Offsets{0});
+}
+
+TEST_F(JournalTest, AJournalThatNobodyNeedsIsGoneAfterItsClose) {
+    const auto journal = make();
+    fill(*journal);
+    journal->recorded(key(0), base::Offset{3});
+    journal->recorded(key(1), base::Offset{3});
+    journal->close();
+    EXPECT_EQ(volume_.list("__journals"), std::vector<std::string>{});
+    EXPECT_EQ(offsets(key(0)), Offsets{});
+}
+
+TEST_F(JournalTest, AJournalThatSomebodyNeedsStaysAfterItsClose) {
+    const auto journal = make();
+    fill(*journal);
+    journal->recorded(key(0), base::Offset{3});
+    journal->close();
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2}));
+}
+
+TEST_F(JournalTest, ManyTrimsRollItsOwnLogAndLoseNothing) {
+    const auto journal = make();
+    for (int i = 0; i < 6000; ++i) {
+        ASSERT_TRUE(put(*journal, key(0), i, 700)) << i;
+        journal->recorded(key(0), base::Offset{i});
+    }
+    EXPECT_TRUE(exists(path_.epoch_log().file(0, 3))) << "it never rolled: a test of nothing";
+    volume_.crash();
+    EXPECT_EQ(offsets(key(0)).back(), 5999);
+}
+
+TEST_F(JournalTest, ElsewhereATakerClosesAJournalThatIsNotThere) {
+    volume_.set_local(false);
+    EXPECT_EQ(offsets(key(0)), Offsets{});
+    const auto journal = make();
+    EXPECT_FALSE(put(*journal, key(0), 0, 100)) << "entries that a taker would never see";
+}
+
+TEST_F(JournalTest, AFileThatIsListedAndLostIsAnError) {
+    const auto journal = make();
+    fill(*journal);
+    ASSERT_TRUE(volume_.unlink(path_.file(2)));
+    const auto image = JournalImage::read(volume_, path_.name);
+    ASSERT_FALSE(image);
+    EXPECT_EQ(image.error().code, ErrorCode::kCorrupt);
+    EXPECT_NE(image.error().context.find(path_.file(2)), std::string::npos);
+}
+
+TEST_F(JournalTest, WhatAnEarlierIncarnationLeftIsReadOnce) {
+    const auto journal = make();
+    fill(*journal);
+    JournalReaders readers(volume_,
+                           {.broker = owner_.broker, .incarnation = {base::Uuid::random()}});
+    const auto first = readers.open(path_.name, owner_);
+    ASSERT_TRUE(first);
+    const auto steps = volume_.steps();
+    EXPECT_EQ(*readers.open(path_.name, owner_), *first);
+    EXPECT_EQ(volume_.steps(), steps);
+    JournalReaders elsewhere(volume_, {.broker = base::BrokerId{2}, .incarnation = {}});
+    EXPECT_NE(*elsewhere.open(path_.name, owner_), *elsewhere.open(path_.name, owner_))
+        << "of a broker that may still write";
+}
+
+}  // namespace
+}  // namespace kaas::storage
