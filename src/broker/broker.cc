@@ -205,7 +205,9 @@ private:
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
         options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
-        options.logs.journal = journal_mode(config_.settings.kaas_journal);
+        // Without syncs there are none to save.
+        options.logs.journal = config_.ephemeral ? storage::JournalMode::kOff
+                                                 : journal_mode(config_.settings.kaas_journal);
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
+#include "storage/journal_format.h"
 #include "storage/producer_state.h"
 #include "storage/sparse_index.h"
 #include "storage/volume.h"
@@ -199,6 +200,7 @@ private:
         if (path.ends_with(".txnindex")) return show_transaction_index(path);
         if (path.ends_with(".snapshot")) return show_snapshot(path);
         if (path.ends_with(".jsonl")) return show_lines(path);
+        if (path.ends_with(".journal")) return show_journal(path);
         if (name_in(path) == "kaas.json") return show_identity(path);
         if (name_in(path) == "kaas.lock") return show_lock(path);
         return fail(ErrorCode::kCorrupt, "not a file of a partition, by its name");
@@ -225,6 +227,30 @@ private:
     void damage(std::string_view why) {
         ++summary_.damages;
         item({{"item", "DAMAGE"}, {"why", why}});
+    }
+
+    /// Behind the last entry stands what was never committed, or what the file held before it was
+    /// used again: no damage.
+    Result<void> show_journal(const std::string& path) {
+        const auto name = name_in(path);
+        std::uint64_t number = 0;
+        std::from_chars(name.data(), name.data() + name.size(), number);
+        KAAS_TRY_ASSIGN(file, volume_.open(path, OpenMode::kRead));
+        JournalFileReader reader(*file, number);
+        for (;;) {
+            KAAS_TRY_ASSIGN(extent, reader.next());
+            if (!extent) break;
+            item({{"item", "entry"},
+                  {"position", extent->position},
+                  {"topic_id", extent->key.partition.topic.uuid.to_string()},
+                  {"partition", extent->key.partition.partition.value()},
+                  {"leader_epoch", extent->key.epoch.value()},
+                  {"base_offset", extent->base.value()},
+                  {"end_offset", extent->end.value()},
+                  {"size", extent->bytes}});
+        }
+        if (reader.position() == 0) return fail(ErrorCode::kCorrupt, "not a journal's beginning");
+        return {};
     }
 
     Result<void> show_log(const std::string& path) {
