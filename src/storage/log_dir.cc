@@ -136,12 +136,13 @@ std::unique_ptr<CommitCycle> LogDir::next_cycle() {
         members.swap(queued_);
     }
     if (members.empty()) return nullptr;
-    return std::make_unique<CommitCycle>(std::move(members),
-                                         CommitCycle::Context{.session = options_.session,
-                                                              .io_pool = options_.io_pool,
-                                                              .width = options_.io_width,
-                                                              .journal = journal_.get(),
-                                                              .journal_mode = options_.journal,
+    return std::make_unique<CommitCycle>(
+        std::move(members),
+        CommitCycle::Context{.session = options_.session,
+                             .io_pool = options_.io_pool,
+                             .width = options_.io_width,
+                             .journal = journal_.get(),
+                             .journal_mode = options_.journal,
                              .journal_entry_bytes = options_.journal_entry_bytes});
 }
 
