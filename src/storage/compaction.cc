@@ -17,6 +17,12 @@
 #include <vector>
 
 namespace kaas::storage {
+namespace {
+
+/// What is written is synced in pieces: a gigabyte at once would hold up every fsync of the volume.
+constexpr std::uint64_t kSyncBytes = std::uint64_t{8} << 20;
+
+}  // namespace
 
 Compaction::Compaction(PartitionLog& log, CompactionSight sight, const Cleanable& cleanable,
                        CompactionMeans means)
@@ -55,13 +61,14 @@ Result<CompactionCounts> Compaction::run() {
 Result<void> Compaction::learn_keys() {
     // No more slots than there can be keys: a small log takes little memory.
     const auto offsets = static_cast<double>(cleanable_.first_uncleanable - cleanable_.first_dirty);
-    const auto enough = static_cast<std::size_t>(offsets / means_.map_load_factor) + 2;
+    // The setting has no bounds; whatever it is, the map takes at least one key.
+    const auto load = means_.map_load_factor > 0.01 ? std::min(means_.map_load_factor, 1.0) : 0.01;
+    const auto enough = static_cast<std::size_t>(offsets / load) + 2;
     const auto slots =
         std::max<std::size_t>(2, std::min(means_.map_bytes_max / OffsetMap::kBytesPerSlot, enough));
     means_.map->reset(slots);
     const auto keys_max = std::clamp<std::size_t>(
-        static_cast<std::size_t>(static_cast<double>(slots) * means_.map_load_factor), 1,
-        slots - 1);
+        static_cast<std::size_t>(static_cast<double>(slots) * load), 1, slots - 1);
     TransactionFilter transactions(aborted_);
     for (auto i = cleanable_.sealed_dirty; i < cleanable_.sealed_end; ++i) {
         KAAS_TRY_ASSIGN(whole, learn_segment(sealed()[i], keys_max, transactions));
@@ -129,16 +136,20 @@ Result<std::vector<SegmentGroup>> Compaction::groups() {
 Result<void> Compaction::rewrite(std::span<const SegmentSpan> group, bool is_last,
                                  CompactionFilter& filter) {
     KAAS_TRY_ASSIGN(segment, log_.begin_replacement(group.front().facts.base));
-    Output output{
-        .segment = segment, .plan = SegmentPlan(segment->name(), now_ms_, 0), .appended_ms = -1};
+    Output output{.segment = segment,
+                  .plan = SegmentPlan(segment->name(), now_ms_, 0),
+                  .appended_ms = -1,
+                  .synced_bytes = 0};
     for (const auto& span : group)
         output.appended_ms = std::max(output.appended_ms, span.facts.appended_ms);
+    const auto kept_before = filter.counts().records_kept;
     for (const auto& span : group) KAAS_TRY(copy(span, filter, output));
     KAAS_TRY(write_out(output));
     KAAS_TRY(finish(output));
     std::vector<SegmentName> old;
     for (const auto& span : group) old.push_back(span.facts.name());
     auto facts = output.plan.facts();
+    facts.has_records = filter.counts().records_kept > kept_before;
     facts.end = group.back().facts.end;  // what was compacted away at the end is a hole of this one
     std::optional<base::Offset> clean_to;
     if (is_last) clean_to = mapped_to_ + 1;
@@ -186,7 +197,9 @@ Result<void> Compaction::write_out(Output& output) {
     const base::ByteView piece(output.unwritten);
     KAAS_TRY(output.log->write_at(position, {&piece, 1}));
     output.unwritten.clear();
-    return {};
+    if (output.plan.facts().bytes - output.synced_bytes < kSyncBytes) return {};
+    output.synced_bytes = output.plan.facts().bytes;
+    return output.log->sync();
 }
 
 /// Log and indexes are durable, by content and by name in their directory, before anything names

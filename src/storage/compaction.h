@@ -57,6 +57,7 @@ private:
         std::shared_ptr<Segment> segment;
         SegmentPlan plan;
         std::int64_t appended_ms;  ///< when the newest of what it replaces was
+        std::uint64_t synced_bytes;
         std::shared_ptr<File> log{};
         std::vector<std::byte> unwritten{};
     };

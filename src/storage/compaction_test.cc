@@ -392,6 +392,31 @@ TEST_F(CompactionTest, AConsumerInAHoleComesToTheEnd) {
     }
 }
 
+TEST_F(CompactionTest, ReadersSkipASegmentWithoutRecords) {
+    open();
+    produce({.records = {{"a", "1"}}, .producer_id = 7, .producer_epoch = 0, .sequence = 0});
+    while (log_->view().sealed->empty()) produce("x", std::string(50, 'x'));
+    produce("a", "2");
+    roll();
+    compact();
+    const auto check = [&] {
+        const auto first = log_->view().sealed->front().facts;
+        EXPECT_FALSE(first.has_records);
+        EXPECT_EQ(first.base, base::Offset{0});
+        EXPECT_GT(first.bytes, 0u) << "the producer's last sequence is kept there";
+        const auto read =
+            log_->read({.from = base::Offset{0}, .max_bytes = 1}, Patience::kMayBlock);
+        ASSERT_TRUE(read.has_value());
+        std::vector<std::byte> bytes(read->records.length);
+        ASSERT_TRUE(
+            read_exactly(*read->records.file, read->records.offset, bytes, Patience::kMayBlock));
+        EXPECT_FALSE(look_at(bytes).records.empty());
+    };
+    check();
+    reopen();
+    check();
+}
+
 // ---- random logs against a model --------------------------------------------------------------
 
 class RandomLog : public CompactionTest {

@@ -147,6 +147,7 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
 [[nodiscard]] json::object segment_to_json(const SegmentFacts& facts) {
     json::object object{{"epoch", facts.epoch.value()}, {"base", facts.base.value()}};
     if (facts.compaction > 0) object.emplace("compaction", facts.compaction);
+    if (!facts.has_records) object.emplace("records", 0);
     put_extent(object, facts);
     return object;
 }
@@ -160,6 +161,10 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     if (object.contains("compaction")) {
         KAAS_TRY_ASSIGN(compaction, number(object, "compaction", 1, kMostEpoch));
         facts.compaction = static_cast<std::int32_t>(compaction);
+    }
+    if (object.contains("records")) {
+        KAAS_TRY(number(object, "records", 0, 0));
+        facts.has_records = false;
     }
     KAAS_TRY(take_extent(object, facts));
     return facts;

@@ -62,7 +62,8 @@ struct SegmentSwap {
 /// of its transaction, offset of its last change] and four numbers for each remembered batch: last
 /// sequence, last offset, offset delta, time. A dropped segment is [epoch, base offset], and [..,
 /// compaction] if one wrote it; a segment without any time tells when it was appended to. A swap
-/// puts one segment, or none, in the place of neighbours; `clean_to` is how far the log was
+/// puts one segment, or none, in the place of neighbours (`"records":0` when only batches without
+/// records are left); `clean_to` is how far the log was
 /// compacted. An unfinished compaction is [epoch, number]: it may have left files that nothing
 /// names. Unknown keys of a picture are kept.
 struct Manifest {

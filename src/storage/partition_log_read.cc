@@ -84,12 +84,23 @@ Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) 
     return result;
 }
 
+namespace {
+
+/// True when a reader who skips `span` finds something behind it.
+[[nodiscard]] bool goes_on(const LogView& view, const SegmentSpan& span, base::Offset limit) {
+    const auto* next = view.next(span);
+    return next != nullptr && next->facts.bytes > 0 && next->facts.base < limit;
+}
+
+}  // namespace
+
 Result<void> PartitionLog::find_records(const LogView& view, const Read& read, Patience patience,
                                         ReadResult& result) {
     const auto limit =
         read.isolation == Isolation::kReadCommitted ? view.last_stable_offset : view.high_watermark;
     if (read.from >= limit) return {};
     for (const auto* span = view.span_of(read.from); span != nullptr; span = view.next(*span)) {
+        if (!span->facts.has_records && goes_on(view, *span, limit)) continue;
         auto bound = *span;
         if (limit < bound.facts.end) {
             KAAS_TRY_ASSIGN(bytes, start_of(*span, limit, patience));

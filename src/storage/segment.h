@@ -51,6 +51,9 @@ struct SegmentFacts {
 
     /// See `SegmentName`.
     std::int32_t compaction = 0;
+    /// False when compaction left only batches without records: readers who want records need not
+    /// see it, and kafkajs would not get past it.
+    bool has_records = true;
 
     [[nodiscard]] SegmentName name() const { return {epoch, base, compaction}; }
 
