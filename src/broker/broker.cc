@@ -15,6 +15,7 @@
 #include "net/reactor.h"
 #include "net/server.h"
 #include "storage/journal.h"
+#include "storage/log_cleaner.h"
 #include "storage/posix_volume.h"
 #include "telemetry/health_server.h"
 #include "wire/api.h"
@@ -97,6 +98,7 @@ public:
         KAAS_TRY(listen());
         KAAS_TRY(start_node());
         make_services();
+        start_cleaner();
         KAAS_TRY(start_health());
         server_.start();
         return {};
@@ -106,6 +108,7 @@ public:
         if (stopped_) return;
         stopped_ = true;
         draining_ = true;
+        if (cleaner_) cleaner_->end_soon();
         // A client that does not read its answer has no claim on the time of the partitions.
         const auto& clock = base::Clock::system();
         const milliseconds patience = config_.settings.kaas_drain_timeout_ms;
@@ -113,6 +116,7 @@ public:
         server_.stop(patience / 2);
         const auto left = std::chrono::floor<milliseconds>(deadline - clock.now());
         if (node_) node_->stop(std::max(left, milliseconds(0)));
+        cleaner_.reset();  // its threads use what belongs to the node
         finish_what_is_under_way();
         health_.reset();
     }
@@ -259,6 +263,15 @@ private:
         dispatcher_.begin(*services_);
     }
 
+    void start_cleaner() {
+        if (!config_.settings.log_cleaner_enable) return;
+        cleaner_.emplace(
+            storage::LogCleaner::Options{.config = to_cleaner_config(config_.settings),
+                                         .logs = [this] { return node_->partitions().open_logs(); },
+                                         .metrics = &metrics_});
+        cleaner_->start();
+    }
+
     StartResult<void> start_health() {
         if (!config_.health) return {};
         telemetry::HealthServerOptions options;
@@ -296,6 +309,7 @@ private:
     std::vector<std::string> addresses_;
     std::vector<catalog::Endpoint> endpoints_;
     std::unique_ptr<cluster::Node> node_;
+    std::optional<storage::LogCleaner> cleaner_;
     std::optional<FetchSessions> fetch_sessions_;
     std::optional<ProducerIds> producer_ids_;
     std::optional<Services> services_;

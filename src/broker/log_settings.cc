@@ -3,6 +3,8 @@
 #include "wire/compression.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -56,6 +58,10 @@ storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
     to.compression = codec_of(from.compression_type);
     to.compression_level = level_of(from, to.compression);
     to.compacted = topic.compacts();
+    to.delete_retention_ms = from.delete_retention_ms.count();
+    to.min_compaction_lag_ms = from.min_compaction_lag_ms.count();
+    to.max_compaction_lag_ms = from.max_compaction_lag_ms.count();
+    to.min_cleanable_ratio = from.min_cleanable_dirty_ratio;
     to.deletes = topic.deletes();
     to.retention_ms = from.retention_ms.count();
     to.retention_bytes = from.retention_bytes;
@@ -63,6 +69,15 @@ storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
     to.validate_records = from.record_validation == "full";
     to.producer_id_expiration_ms = producer_id_expiration.count();
     return to;
+}
+
+storage::CleanerConfig to_cleaner_config(const catalog::BrokerSettings& from) {
+    return {.threads = static_cast<std::size_t>(from.log_cleaner_threads),
+            .dedupe_buffer_bytes = static_cast<std::uint64_t>(from.log_cleaner_dedupe_buffer_size),
+            .dedupe_load_factor = from.log_cleaner_io_buffer_load_factor,
+            .io_buffer_bytes = static_cast<std::size_t>(from.log_cleaner_io_buffer_size),
+            .io_max_bytes_per_second = from.log_cleaner_io_max_bytes_per_second,
+            .backoff = from.log_cleaner_backoff_ms};
 }
 
 }  // namespace kaas::broker

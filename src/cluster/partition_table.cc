@@ -377,6 +377,11 @@ void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::S
     if (auto surrendered = partition.surrender(now)) outbox_.released.push_back(*surrendered);
 }
 
+std::vector<storage::LogPtr> PartitionTable::Impl::list_open_logs() const {
+    base::MutexLock lock(mutex_);
+    return open_logs();
+}
+
 std::vector<storage::LogPtr> PartitionTable::Impl::open_logs() const {
     std::vector<storage::LogPtr> logs;
     for (const auto& [id, local] : topics_) {
@@ -503,6 +508,7 @@ PartitionTable::Move PartitionTable::move(const base::TopicPartition& id,
     return impl_->move(id, volume);
 }
 std::vector<PartitionTable::Stored> PartitionTable::stored() const { return impl_->stored(); }
+std::vector<storage::LogPtr> PartitionTable::open_logs() const { return impl_->list_open_logs(); }
 void PartitionTable::tick() { impl_->tick(); }
 bool PartitionTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 

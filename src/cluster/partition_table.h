@@ -151,6 +151,8 @@ public:
         bool is_future = false;  ///< a copy that a move makes
     };
     [[nodiscard]] std::vector<Stored> stored() const;
+    /// Logs that serve. Any thread.
+    [[nodiscard]] std::vector<std::shared_ptr<storage::PartitionLog>> open_logs() const;
 
     /// Looks after open logs: reports which epochs have been written, gives up those whose log has
     /// failed, tries again what could not be done, fails tickets that a hung volume keeps waiting,

@@ -66,6 +66,7 @@ public:
     [[nodiscard]] Move move(const base::TopicPartition& id, const std::string& volume)
         KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<Stored> stored() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::vector<storage::LogPtr> list_open_logs() const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
 

@@ -81,12 +81,16 @@ void LogCleaner::start() {
     }
 }
 
-void LogCleaner::stop() {
+void LogCleaner::end_soon() {
     {
         base::MutexLock lock(mutex_);
         stopping_ = true;
     }
     wake_.notify_all();
+}
+
+void LogCleaner::stop() {
+    end_soon();
     for (auto& thread : threads_) {
         if (thread.joinable()) thread.join();
     }

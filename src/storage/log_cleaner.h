@@ -53,7 +53,9 @@ public:
     LogCleaner& operator=(const LogCleaner&) = delete;
 
     void start();
-    /// Ends what runs at its next step, then the threads. May be called twice.
+    /// Ends what runs at its next step, and then the threads; does not wait for it.
+    void end_soon() KAAS_EXCLUDES(mutex_);
+    /// `end_soon`, and waits. May be called twice.
     void stop() KAAS_EXCLUDES(mutex_);
 
     /// Compacts the dirtiest log on the caller's thread; false when none is dirty enough. For tests
