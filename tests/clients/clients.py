@@ -38,7 +38,7 @@ def node_folder() -> pathlib.Path:
     """The scripts with their packages beside them, as Node wants it, outside of the sources."""
     folder = BUILD / "node"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", "produce.js"):
+    for name in ("package.json", "package-lock.json", "codecs.js", "consume.js", "produce.js"):
         shutil.copy(HERE / "node" / name, folder / name)
     run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], BUILD_SECONDS, cwd=folder)
     return folder
@@ -65,9 +65,9 @@ class Kcat:
 
     headers = False
 
-    def consume(self, broker, topic):
+    def consume(self, broker, topic, count=records.COUNT):
         out = run(["kcat", "-C", "-b", broker, "-t", topic, "-p", 0, "-o", "beginning", "-c",
-                   records.COUNT, "-q", "-f", '%o\t%k\t%s\t%h\n'])
+                   count, "-q", "-f", '%o\t%k\t%s\t%h\n'])
         return [{"offset": int(o), "key": k, "value": v, "header": h.removeprefix("h=")}
                 for o, k, v, h in (line.split("\t") for line in out.splitlines())]
 
@@ -81,19 +81,23 @@ class Go:
     def produce(self, broker, topic, codec):
         run([go_binary(), self.name, "produce", broker, topic, codec, records.COUNT])
 
-    def consume(self, broker, topic):
-        out = run([go_binary(), self.name, "consume", broker, topic, records.COUNT])
+    def consume(self, broker, topic, count=records.COUNT):
+        out = run([go_binary(), self.name, "consume", broker, topic, count])
         return [json.loads(line) for line in out.splitlines()]
 
 
 class KafkaJs:
-    """Only writes: it reads through groups alone."""
+    """Its consumer reads through groups alone: here it reads with its own fetch and batch classes."""
 
     name = "kafkajs"
     headers = True
 
     def produce(self, broker, topic, codec):
         run(["node", "produce.js", broker, topic, codec, records.COUNT], cwd=node_folder())
+
+    def consume(self, broker, topic, count=records.COUNT):
+        out = run(["node", "consume.js", broker, topic, count], cwd=node_folder())
+        return [json.loads(line) for line in out.splitlines()]
 
 
 class KafkaPython:
@@ -112,14 +116,14 @@ class KafkaPython:
             future.get(SECONDS)
         producer.close()
 
-    def consume(self, broker, topic):
+    def consume(self, broker, topic, count=records.COUNT):
         import kafka
         consumer = kafka.KafkaConsumer(bootstrap_servers=broker, enable_auto_commit=False)
         partition = kafka.TopicPartition(topic, 0)
         consumer.assign([partition])
         consumer.seek_to_beginning(partition)
         found, deadline = [], time.monotonic() + SECONDS
-        while len(found) < records.COUNT and time.monotonic() < deadline:
+        while len(found) < count and time.monotonic() < deadline:
             for batch in consumer.poll(timeout_ms=1000).values():
                 found += [{"offset": r.offset, "key": r.key.decode(), "value": r.value.decode(),
                            "header": r.headers[-1][1].decode() if r.headers else ""} for r in batch]
@@ -145,13 +149,13 @@ class Confluent:
         assert producer.flush(SECONDS) == 0
         assert not errors, errors
 
-    def consume(self, broker, topic):
+    def consume(self, broker, topic, count=records.COUNT):
         import confluent_kafka
         consumer = confluent_kafka.Consumer({"bootstrap.servers": broker, "group.id": "unused",
                                              "enable.auto.commit": False})
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         found, deadline = [], time.monotonic() + SECONDS
-        while len(found) < records.COUNT and time.monotonic() < deadline:
+        while len(found) < count and time.monotonic() < deadline:
             message = consumer.poll(1)
             if message is None:
                 continue
@@ -178,10 +182,10 @@ class Java:
             "--reader-property", "parse.headers=true", "--request-required-acks", "all"),
             input=lines.encode())
 
-    def consume(self, broker, topic):
+    def consume(self, broker, topic, count=records.COUNT):
         out = run(apache.tool_command(
             "kafka-console-consumer", "--bootstrap-server", broker, "--topic", topic,
-            "--partition", "0", "--offset", "earliest", "--max-messages", str(records.COUNT),
+            "--partition", "0", "--offset", "earliest", "--max-messages", str(count),
             "--timeout-ms", str(SECONDS * 1000), "--formatter-property", "print.key=true",
             "--formatter-property", "print.headers=true", "--formatter-property", "print.offset=true"))
         rows = [line.split("\t") for line in out.splitlines() if "\t" in line]
