@@ -169,8 +169,10 @@ int main(int argc, char** argv) {
     app.add_option("--value-bytes", workload.value_bytes);
     app.add_option("--records-per-batch", workload.records_per_batch);
     app.add_option("--keys", workload.keys, "How many keys there are");
-    app.add_option("--codec", workload.codec)->transform(CLI::CheckedTransformer(codecs));
+    std::string codec = "none";
+    app.add_option("--codec", codec)->check(CLI::IsMember(codecs));
     CLI11_PARSE(app, argc, argv);
+    workload.codec = codecs.at(codec);
     try {
         run(workload);
     } catch (const std::exception& error) {
