@@ -1,0 +1,141 @@
+#include "base/assert.h"
+#include "storage/partition_log.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <utility>
+#include <vector>
+
+// The appending side: checks, offsets, producers. No file is touched here.
+
+namespace kaas::storage {
+namespace {
+
+[[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset,
+                                  std::int64_t now_ms) {
+    return {.base_offset = base_offset,
+            .last_offset = base_offset + batch.header.last_offset_delta,
+            .bytes = batch.bytes.size(),
+            .max_timestamp_ms = batch.header.max_timestamp,
+            .now_ms = now_ms};
+}
+
+[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
+    if (options.log_dir->journal() == nullptr) return std::nullopt;
+    return journal_key(options.directory, options.epoch);
+}
+
+}  // namespace
+
+Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const {
+    const auto own = options_.epoch.value();
+    if (current_leader_epoch == -1 || current_leader_epoch == own) return {};
+    return fail(current_leader_epoch < own ? ErrorCode::kWrongEpoch : ErrorCode::kUnknownEpoch,
+                fmt::format("{}: leader epoch {}, asked with {}", options_.directory, own,
+                            current_leader_epoch));
+}
+
+Result<void> PartitionLog::check_open() const {
+    if (ended_) return std::unexpected(*ended_);
+    if (draining_) return fail(ErrorCode::kClosed, options_.directory + " is being released");
+    return {};
+}
+
+Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
+    auto& log_dir = *options_.log_dir;
+    const auto now_ms = request.checked_ms.value_or(log_dir.clock().wall_ms());
+    const auto limits = config();
+    KAAS_TRY_ASSIGN(batch, take_batch(request, *limits, now_ms, faults));
+    Appended appended{.log_start = log_start()};
+    if (limits->timestamp_type == wire::TimestampType::kLogAppendTime)
+        appended.log_append_time_ms = now_ms;
+
+    base::MutexLock lock(mutex_);
+    KAAS_TRY(check_open());
+    KAAS_TRY(check_epoch(request.current_leader_epoch));
+    if (batch.header.has_producer_id()) {
+        KAAS_TRY_ASSIGN(repeated, producers_.classify(batch.header));
+        if (repeated) {
+            // Its ticket goes through a cycle behind the original's, so it is never answered before
+            // it.
+            appended.base_offset = repeated->base_offset;
+            appended.log_append_time_ms = repeated->timestamp_ms;
+            add_ticket(request, appended);
+            ask_for_cycle();
+            return Accepted{appended.base_offset, batch.header.count};
+        }
+    }
+    appended.base_offset = next_offset_;
+    const auto facts = facts_of(batch, next_offset_, now_ms);
+    if (facts.last_offset < facts.base_offset) {
+        return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
+    }
+    Piece piece{.frame = std::move(request.frame),
+                .bytes = batch.bytes,
+                .base_offset = next_offset_,
+                .records = batch.header.count};
+    if (plan_.must_roll_before(facts, now_ms, *limits))
+        piece.roll_before = plan_roll(now_ms, *limits);
+    piece.placement = plan_.add(facts, *limits);
+    const auto bytes = request.records.first(batch.bytes.size());
+    wire::set_base_offset(bytes, next_offset_.value());
+    wire::set_partition_leader_epoch(bytes, options_.epoch.value());
+    if (batch.header.has_producer_id()) {
+        auto placed = batch.header;
+        placed.base_offset = next_offset_.value();
+        producers_.record(placed, now_ms);
+    }
+    next_offset_ = facts.last_offset + 1;
+    pending_.push_back(std::move(piece));
+    add_ticket(request, appended);
+    ask_for_cycle();
+    return Accepted{appended.base_offset, batch.header.count};
+}
+
+Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const LogConfig& config,
+                                                 std::int64_t now_ms,
+                                                 std::vector<RecordFault>* faults) const {
+    if (!request.checked_ms) {
+        return check_produced(request.records, config, now_ms, options_.log_dir->produce_site(),
+                              faults);
+    }
+    auto batch = wire::first_batch(request.records);
+    KAAS_ASSERT(batch.has_value());
+    return *batch;
+}
+
+std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
+                                                            const LogConfig& config) {
+    auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
+    plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
+                        roll_jitter_ms(config, options_.directory, next_offset_));
+    return roll;
+}
+
+Result<Repacked> PartitionLog::repack(base::MutableBytes records,
+                                      std::vector<RecordFault>& faults) const {
+    auto& log_dir = *options_.log_dir;
+    return storage::repack(records, *config(), log_dir.clock().wall_ms(), log_dir.repack_site(),
+                           &faults);
+}
+
+std::vector<ProducerImage> PartitionLog::producers() const {
+    base::MutexLock lock(mutex_);
+    return producers_.images();
+}
+
+void PartitionLog::add_ticket(Append& request, const Appended& appended) {
+    if (request.acks == Acks::kNone) return;
+    KAAS_ASSERT(request.home != nullptr);
+    pending_tickets_.push_back({request.acks, appended, request.home, std::move(request.done)});
+}
+
+void PartitionLog::ask_for_cycle() {
+    if (std::exchange(asked_for_cycle_, true)) return;
+    options_.log_dir->enqueue(shared_from_this());
+}
+
+}  // namespace kaas::storage
