@@ -15,7 +15,7 @@
 namespace kaas::storage {
 namespace {
 
-/// Under `auto`, so many partitions must have something for the journal (docs/decisions/0016).
+/// Under `auto`, so many partitions must have something for the journal (docs/decisions/0018).
 constexpr std::size_t kLeastEntries = 1;
 
 }  // namespace

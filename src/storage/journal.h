@@ -45,7 +45,7 @@ struct JournalPath {
 /// `kaas.journal`.
 enum class JournalMode {
     kOff,   ///< every dirty segment is synced by itself
-    kAuto,  ///< small batches go to the journal where that is quicker (docs/decisions/0016)
+    kAuto,  ///< small batches go to the journal where that is quicker (docs/decisions/0018)
     kOn,    ///< small batches always go to the journal
 };
 

@@ -41,7 +41,7 @@ struct LogDirOptions {
     JournalMode journal = JournalMode::kOff;
     std::uint64_t journal_file_bytes = JournalOptions{}.file_bytes;
     /// What a partition has in a cycle goes to the journal up to so many bytes; above, writing it
-    /// twice costs more than the sync that it saves (docs/decisions/0016).
+    /// twice costs more than the sync that it saves (docs/decisions/0018).
     std::uint64_t journal_entry_bytes = 64 * 1024;
     base::metrics::Registry* metrics = nullptr;
 };

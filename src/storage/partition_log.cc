@@ -17,6 +17,14 @@
 #include <vector>
 
 namespace kaas::storage {
+namespace {
+
+[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
+    if (options.log_dir->journal() == nullptr) return std::nullopt;
+    return journal_key(options.directory, options.epoch);
+}
+
+}  // namespace
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
     : options_(std::move(options)),

@@ -23,11 +23,6 @@ namespace {
             .now_ms = now_ms};
 }
 
-[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
-    if (options.log_dir->journal() == nullptr) return std::nullopt;
-    return journal_key(options.directory, options.epoch);
-}
-
 }  // namespace
 
 Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const {
