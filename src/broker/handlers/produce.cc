@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,7 @@ public:
         lay_out_answer();
         acks_ = parse_acks(request_.acks);
         transactional_ = has_transactional_batch(request_);
-        find_repacks();
+        look_up();
         if (repacks_.empty()) return append_all();
         // The connection's next request waits: its batches must not overtake these.
         call_->services().io_pool.post([self = shared_from_this()] {
@@ -77,20 +78,21 @@ private:
         storage::Result<storage::Repacked> result{};
     };
 
-    void find_repacks() {
+    /// Finds each partition's log, once, and what must be packed anew.
+    void look_up() {
         if (!acks_ || transactional_) return;
+        logs_.resize(request_.topic_data.size());
         for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
             const auto& partitions = request_.topic_data[t].partition_data;
+            logs_[t].reserve(partitions.size());
             for (std::size_t p = 0; p < partitions.size(); ++p) {
-                if (partitions[p].records.is_null()) continue;
-                auto log = led_log(*call_, topic_ref(t), partitions[p].index);
-                if (!log) continue;
-                if (!storage::must_repack(partitions[p].records.view(), *(*log)->config()))
-                    continue;
-                repacks_.push_back({.topic = t,
-                                    .partition = p,
-                                    .log = std::move(*log),
-                                    .records = partitions[p].records.writable()});
+                const auto& records = partitions[p].records;
+                const auto& log =
+                    logs_[t].emplace_back(led_log(*call_, topic_ref(t), partitions[p].index));
+                if (!log || records.is_null()) continue;
+                if (!storage::must_repack(records.view(), *(*log)->config())) continue;
+                repacks_.push_back(
+                    {.topic = t, .partition = p, .log = *log, .records = records.writable()});
             }
         }
     }
@@ -134,7 +136,7 @@ private:
         if (!acks_) return fail(t, p, ErrorCode::kInvalidRequiredAcks, {});
         if (transactional_) return fail(t, p, refuse_transaction(), {});
         const auto& asked = request_.topic_data[t].partition_data[p];
-        auto log = led_log(*call_, topic_ref(t), asked.index);
+        const auto& log = logs_[t][p];
         if (!log) return fail(t, p, log.error(), {});
         if (asked.records.is_null()) {
             return fail(t, p, ErrorCode::kInvalidRecord, "No records were sent.");
@@ -240,6 +242,8 @@ private:
     wire::ProduceResponse response_;
     std::optional<storage::Acks> acks_;
     bool transactional_ = false;
+    /// By topic and partition of the request.
+    std::vector<std::vector<std::expected<storage::LogPtr, ErrorCode>>> logs_;
     std::vector<Repack> repacks_;
     std::size_t open_ = 0;
     bool failed_ = false;
