@@ -6,12 +6,14 @@ consumer has seen must be there. No test restarts a broker to heal it.
 
 import contextlib
 import json
+import subprocess
 import threading
 import time
 import urllib.request
 
 import confluent_kafka
 import pytest
+from broker import binary
 from ledger import Writer, expect_complete
 
 pytestmark = pytest.mark.timeout(600)
@@ -97,6 +99,9 @@ def expect_nothing_lost(chaos, broker, writer, reader, idempotent=True):
     at = expect_complete(broker.bootstrap, TOPIC, writer, idempotent)
     changed = [o for o, number in reader.seen.items() if at.get(o) != number]
     assert not changed, f"{len(changed)} records that were read have changed or are gone: {changed[:5]}"
+    check = subprocess.run([binary(), "log", "check", chaos.mountpoint / "data"], capture_output=True,
+                           text=True, check=False)
+    assert check.returncode == 0, check.stdout + check.stderr
 
 
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
