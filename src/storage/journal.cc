@@ -352,8 +352,24 @@ void Journal::close() {
 /// Nobody needs anything of it: every log in it has its last line. An absent journal holds nothing.
 Result<void> Journal::remove_all() {
     KAAS_TRY(log_->release());
-    KAAS_TRY(remove_epoch(*options_.volume, path_.epoch_log(), kEpoch, *options_.session));
-    return options_.volume->remove_directory(path_.directory());
+    return remove_journal(*options_.volume, path_, *options_.session);
+}
+
+Result<void> remove_journal(Volume& volume, const JournalPath& path, SessionCheck& session) {
+    const auto directory = path.epoch_log().epoch_directory(kEpoch);
+    auto names = volume.list(directory);
+    if (!names && names.error().code == ErrorCode::kNotFound) return {};
+    if (!names) return std::unexpected(std::move(names).error());
+    KAAS_TRY(session.confirm());
+    const auto first = volume.unlink(path.epoch_log().file(kEpoch, 1));
+    if (!first && first.error().code != ErrorCode::kNotFound) return first;
+    KAAS_TRY(volume.sync_directory(directory));
+    for (const auto& name : *names) {
+        const auto gone = volume.unlink(directory + "/" + name);
+        if (!gone && gone.error().code != ErrorCode::kNotFound) return gone;
+    }
+    KAAS_TRY(volume.remove_directory(directory));
+    return volume.remove_directory(path.directory());
 }
 
 }  // namespace kaas::storage

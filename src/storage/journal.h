@@ -42,6 +42,11 @@ struct JournalPath {
     [[nodiscard]] std::string file(std::uint64_t number) const;
 };
 
+/// Removes a journal that nobody needs, after a check of the session. Its own log goes first:
+/// without it the rest is no journal, wherever a crash leaves this. Absence is fine. Blocks.
+[[nodiscard]] Result<void> remove_journal(Volume& volume, const JournalPath& path,
+                                          SessionCheck& session);
+
 /// `kaas.journal`.
 enum class JournalMode {
     kOff,   ///< every dirty segment is synced by itself

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage {
 namespace {
@@ -140,9 +141,41 @@ Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::stri
     base::MutexLock lock(known->mutex);
     if (known->image == nullptr) {
         KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
+        std::unordered_set<JournalKey> needed;
+        image->for_each([&](const JournalKey& key) { needed.insert(key); });
+        known->needed = std::move(needed);
         known->image = std::move(image);
     }
     return known->image;
+}
+
+bool JournalReaders::is_unneeded(Known& known, const base::TopicPartition& partition,
+                                 base::LeaderEpoch epoch) {
+    base::MutexLock lock(known.mutex);
+    if (known.image == nullptr) return false;
+    std::erase_if(known.needed, [&](const JournalKey& key) {
+        return key.partition == partition && key.epoch < epoch;
+    });
+    return known.needed.empty();
+}
+
+void JournalReaders::superseded(const base::TopicPartition& partition, base::LeaderEpoch epoch,
+                                SessionCheck& session) {
+    std::vector<std::string> unneeded;
+    {
+        base::MutexLock lock(mutex_);
+        std::erase_if(known_, [&](const auto& entry) {
+            if (!is_unneeded(*entry.second, partition, epoch)) return false;
+            unneeded.push_back(entry.first);
+            return true;
+        });
+    }
+    for (const auto& name : unneeded) {
+        if (const auto removed = remove_journal(volume_, {name}, session); !removed) {
+            base::log::warn("storage", "journal {} stays, though nobody needs it: {}", name,
+                            removed.error().context);
+        }
+    }
 }
 
 }  // namespace kaas::storage

@@ -3,6 +3,7 @@
 #include "base/mutex.h"
 #include "storage/journal_format.h"
 #include "storage/manifest.h"
+#include "storage/session_check.h"
 #include "storage/volume.h"
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace kaas::storage {
@@ -52,12 +54,20 @@ public:
     [[nodiscard]] Result<std::shared_ptr<const JournalImage>> open(const std::string& name,
                                                                    const Owner& owner)
         KAAS_EXCLUDES(mutex_);
+    /// Every epoch of the partition below `epoch` is sealed by a durable picture, or had nothing in
+    /// a journal that is needed. An earlier incarnation's journal of which this is true for all of
+    /// its logs goes, after a check of the session. Thread: any that may block.
+    void superseded(const base::TopicPartition& partition, base::LeaderEpoch epoch,
+                    SessionCheck& session) KAAS_EXCLUDES(mutex_);
 
 private:
     struct Known {
         base::Mutex mutex;
         std::shared_ptr<const JournalImage> image KAAS_GUARDED_BY(mutex);
+        std::unordered_set<JournalKey> needed KAAS_GUARDED_BY(mutex);
     };
+    [[nodiscard]] static bool is_unneeded(Known& known, const base::TopicPartition& partition,
+                                          base::LeaderEpoch epoch);
 
     Volume& volume_;
     const Owner self_;

@@ -219,6 +219,33 @@ TEST_F(JournalTest, AFileThatIsListedAndLostIsAnError) {
     EXPECT_NE(image.error().context.find(path_.file(2)), std::string::npos);
 }
 
+TEST_F(JournalTest, WhatAnEarlierIncarnationLeftGoesWhenAllOfItIsTakenOver) {
+    const auto journal = make();
+    fill(*journal);
+    JournalReaders readers(volume_,
+                           {.broker = owner_.broker, .incarnation = {base::Uuid::random()}});
+    ASSERT_TRUE(readers.open(path_.name, owner_));
+    readers.superseded(key(0).partition, base::LeaderEpoch{1}, session_);
+    readers.superseded(key(1).partition, base::LeaderEpoch{0}, session_);
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2})) << "its epoch is not sealed";
+    readers.superseded(key(1).partition, base::LeaderEpoch{1}, session_);
+    EXPECT_EQ(volume_.list("__journals"), std::vector<std::string>{});
+    EXPECT_EQ(offsets(key(1)), Offsets{});
+}
+
+TEST_F(JournalTest, AHalfRemovedJournalIsNoDamage) {
+    for (std::uint64_t step = 1; step < 9; ++step) {
+        const auto journal = make();
+        fill(*journal);
+        volume_.halt_at(volume_.steps() + step);
+        EXPECT_FALSE(remove_journal(volume_, path_, session_)) << step;
+        volume_.crash({.seed = step});
+        EXPECT_TRUE(JournalImage::read(volume_, path_.name)) << "step " << step;
+        EXPECT_TRUE(remove_journal(volume_, path_, session_)) << step;
+        (void)volume_.remove_directory(path_.directory());  // may be all that was left
+    }
+}
+
 TEST_F(JournalTest, WhatAnEarlierIncarnationLeftIsReadOnce) {
     const auto journal = make();
     fill(*journal);

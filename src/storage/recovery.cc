@@ -280,11 +280,12 @@ private:
         return {};
     }
 
-    /// All that earlier epochs left in our own journal is sealed now, or was never needed.
+    /// All that earlier epochs left in a journal is sealed now, or was never needed.
     void tell_journal() const {
-        auto* const journal = log_dir_.journal();
-        if (journal == nullptr) return;
-        if (const auto key = journal_key(paths_.directory, options_.epoch)) {
+        const auto key = journal_key(paths_.directory, options_.epoch);
+        if (!key) return;
+        log_dir_.journal_readers().superseded(key->partition, key->epoch, log_dir_.session());
+        if (auto* const journal = log_dir_.journal()) {
             journal->superseded(key->partition, key->epoch);
         }
     }
