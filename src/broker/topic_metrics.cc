@@ -1,5 +1,6 @@
 #include "broker/topic_metrics.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -99,6 +99,9 @@ protected:
         give(catalog::Assigned{
             {{first(), {base::BrokerId(1)}, to, base::LeaderEpoch(epoch), "main"}}});
     }
+    /// Work that is queued keeps its table alive.
+    void TearDown() override { pool_.run_all(); }
+
     void tick(std::chrono::milliseconds later) {
         clock_.advance(later);
         table_->tick();

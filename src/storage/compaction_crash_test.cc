@@ -18,6 +18,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kaas::storage {
@@ -42,7 +44,7 @@ public:
         start(1);
         fill();
         commit();
-        (void)cleaner_.run(*log_);
+        std::ignore = cleaner_.run(*log_);
         fill();
         commit();
         clock_.advance(std::chrono::minutes(2));
@@ -171,8 +173,8 @@ public:
 
 class CompactionCrashTest : public ::testing::TestWithParam<int> {
 protected:
-    CompactionCrashTest() { base::log::configure({.level = base::log::Level::kError}); }
-    ~CompactionCrashTest() override { base::log::configure({}); }
+    void SetUp() override { base::log::configure({.level = base::log::Level::kError}); }
+    void TearDown() override { base::log::configure({}); }
 };
 
 TEST_P(CompactionCrashTest, EverySegmentIsOldOrNewWhole) {

@@ -8,8 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kaas::storage {
@@ -206,8 +209,8 @@ protected:
     /// A log of one segment, of these batches.
     [[nodiscard]] LogView view_of(const std::vector<Bytes>& batches, std::int64_t stable) {
         const SegmentName name{base::LeaderEpoch{0}, base::Offset{0}};
-        (void)volume_.make_directory("t");
-        (void)volume_.make_directory("t/00000000");
+        std::ignore = volume_.make_directory("t");
+        std::ignore = volume_.make_directory("t/00000000");
         auto segment = std::make_shared<Segment>(PartitionPaths{"t"}, name, IndexOrigin::kNew);
         EXPECT_TRUE(segment->create(volume_).has_value());
         auto file = segment->log(volume_, Patience::kMayBlock).value();

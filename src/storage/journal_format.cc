@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace kaas::storage {
 namespace {

@@ -15,8 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace kaas::storage {
@@ -146,7 +145,7 @@ TEST_F(JournalTest, ATrimIsTornlessWhereverTheMachineHalts) {
             if (i == 3) volume.halt_at(volume.steps() + step);
             if (i == 2) journal->recorded(key(0), base::Offset{2});  // the spare comes back as 4
             if (!journal->reserve(Journal::size_of(entry))) break;
-            (void)journal->commit({&one, 1});
+            std::ignore = journal->commit({&one, 1});
         }
         volume.crash();
         const auto image = JournalImage::read(volume, path_.name);
@@ -242,7 +241,7 @@ TEST_F(JournalTest, AHalfRemovedJournalIsNoDamage) {
         volume_.crash({.seed = step});
         EXPECT_TRUE(JournalImage::read(volume_, path_.name)) << "step " << step;
         EXPECT_TRUE(remove_journal(volume_, path_, session_)) << step;
-        (void)volume_.remove_directory(path_.directory());  // may be all that was left
+        std::ignore = volume_.remove_directory(path_.directory());  // may be all that was left
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <expected>
 #include <memory>

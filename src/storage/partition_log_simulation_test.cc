@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -135,7 +136,8 @@ private:
             return open();
         auto draw = pick(1, kWeights);
         for (const auto& [weight, run] : kActs) {
-            if ((draw -= weight) <= 0) return (this->*run)();
+            draw -= weight;
+            if (draw <= 0) return (this->*run)();
         }
     }
 

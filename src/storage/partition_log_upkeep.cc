@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <set>

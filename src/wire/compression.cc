@@ -22,6 +22,7 @@
 #include <expected>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -23,8 +23,10 @@
 
 #include <fmt/format.h>
 
+#include <asm-generic/errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
+#include <fuse3/fuse_opt.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -38,12 +40,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -69,10 +73,13 @@ struct World {
 };
 
 World& world() { return *static_cast<World*>(fuse_get_context()->private_data); }
+// libfuse keeps a file system's own pointer as a number.
+// NOLINTBEGIN(performance-no-int-to-ptr)
 Handle& handle_of(const fuse_file_info* info) { return *reinterpret_cast<Handle*>(info->fh); }
 const std::string& directory_of(const fuse_file_info* info) {
     return *reinterpret_cast<std::string*>(info->fh);
 }
+// NOLINTEND(performance-no-int-to-ptr)
 int harm(std::string_view operation, const std::string& path) {
     return -world().harm.meet(operation, path).error;
 }

@@ -5,6 +5,7 @@
 #include "wire/error_code.h"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
