@@ -46,7 +46,7 @@ TEST(TemporaryDirectory, OfAKilledProcessGoesAtTheNextStart) {
     // Just made by somebody who has not come to its lock; and a stranger of such a name.
     const fs::path young = parent / "kaas-a-young-one";
     fs::create_directories(young);
-    std::ofstream(young / "kaas.ephemeral");
+    const std::ofstream unlocked(young / "kaas.ephemeral");
     const fs::path stranger = parent / "kaas-a-strange-one";
     fs::create_directories(stranger);
 
