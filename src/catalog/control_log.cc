@@ -14,14 +14,12 @@
 
 #include <boost/json/object.hpp>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -72,13 +70,6 @@ Result<ImagePtr> replay(const storage::EpochState& state) {
             return std::unexpected(located(std::move(applied).error(), epoch, state.file, i + 2));
     }
     return std::move(editor).finish();
-}
-
-std::optional<std::int32_t> epoch_of_name(const std::string& name) {
-    std::int32_t epoch = 0;
-    auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), epoch, 16);
-    if (wrong != std::errc() || end != name.data() + name.size()) return std::nullopt;
-    return epoch;
 }
 
 /// True when the owner of the epoch has written something; a void is empty.
@@ -133,7 +124,7 @@ void ControlLog::remove_superseded(storage::SessionCheck& session) {
     auto good = log_.remove_superseded(session);
     auto names = volume_->list(std::string(kControlDirectory));
     for (std::size_t i = 0; good && names && i < names->size(); ++i) {
-        auto epoch = epoch_of_name((*names)[i]);
+        auto epoch = storage::parse_epoch_name((*names)[i]);
         if (!epoch || *epoch >= log_.epoch()) continue;
         good = storage::remove_epoch(*volume_, control_path(), *epoch, session);
     }

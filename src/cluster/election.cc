@@ -3,18 +3,16 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "cluster/error.h"
+#include "storage/epoch_log.h"
 #include "storage/error.h"
 #include "storage/volume.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <expected>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,11 +22,8 @@ namespace {
 base::ControllerEpoch highest_name(const std::vector<std::string>& names) {
     base::ControllerEpoch highest{0};
     for (const auto& name : names) {
-        std::int32_t number = 0;
-        auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
-        if (wrong == std::errc() && end == name.data() + name.size()) {
-            highest = std::max(highest, base::ControllerEpoch(number));
-        }
+        const auto number = storage::parse_epoch_name(name);
+        if (number) highest = std::max(highest, base::ControllerEpoch(*number));
     }
     return highest;
 }
@@ -36,7 +31,7 @@ base::ControllerEpoch highest_name(const std::vector<std::string>& names) {
 }  // namespace
 
 std::string election_path(base::ControllerEpoch epoch) {
-    return fmt::format("{}/{:08x}", kElectionDirectory, epoch.value());
+    return fmt::format("{}/{}", kElectionDirectory, storage::epoch_name(epoch.value()));
 }
 
 Result<base::ControllerEpoch> newest_election(storage::Volume& volume) {

@@ -23,10 +23,8 @@ namespace kaas::cluster {
 namespace {
 
 Result<void> make(storage::Volume& volume, std::string_view path) {
-    auto made = volume.make_directory(std::string(path));
-    if (!made && made.error().code != storage::ErrorCode::kExists) {
-        return failed(std::move(made).error());
-    }
+    auto made = storage::make_directory_if_missing(volume, std::string(path));
+    if (!made) return failed(std::move(made).error());
     return {};
 }
 

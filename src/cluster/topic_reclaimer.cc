@@ -20,28 +20,16 @@ std::string aside(const std::string& directory) {
     return std::string(kDeletedDirectory) + "/" + directory;
 }
 
-/// What is gone already is as good as removed: an earlier attempt got further than it could say.
-Result<void> gone(Result<void> removed) {
-    if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
-    return removed;
-}
-
-Result<void> remove_tree(storage::Volume& volume, const std::string& path) {
-    auto names = volume.list(path);
-    if (!names) return gone(volume.unlink(path));  // most likely a file
-    for (const auto& name : *names) KAAS_TRY(remove_tree(volume, path + "/" + name));
-    return gone(volume.remove_directory(path));
-}
-
 }  // namespace
 
 Result<void> set_aside(storage::Volume& volume, storage::SessionCheck& session,
                        const std::string& name, const base::TopicId& id) {
     const auto directory = catalog::topic_directory(name, id);
     KAAS_TRY(session.confirm());
-    auto moved = gone(volume.rename(directory, aside(directory)));
+    auto moved = storage::unless(ErrorCode::kNotFound, volume.rename(directory, aside(directory)));
     // Half of an earlier move survived a crash: both names are there.
-    if (!moved && moved.error().code == ErrorCode::kExists) moved = remove_tree(volume, directory);
+    if (!moved && moved.error().code == ErrorCode::kExists)
+        moved = storage::remove_tree(volume, directory);
     KAAS_TRY(std::move(moved));
     // The new name before the old one goes: a crash in between leaves both or one, never none.
     KAAS_TRY(volume.sync_directory(std::string(kDeletedDirectory)));
@@ -52,7 +40,7 @@ Result<void> reclaim(storage::Volume& volume, storage::SessionCheck& session,
                      const std::string& name, const base::TopicId& id) {
     const auto path = aside(catalog::topic_directory(name, id));
     KAAS_TRY(session.confirm());
-    KAAS_TRY(remove_tree(volume, path));
+    KAAS_TRY(storage::remove_tree(volume, path));
     return volume.sync_directory(std::string(kDeletedDirectory));
 }
 

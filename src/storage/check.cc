@@ -31,12 +31,6 @@ namespace {
 
 constexpr std::size_t kIndexLimitBytes = std::size_t{1} << 30;
 
-[[nodiscard]] std::optional<std::int32_t> epoch_of(std::string_view name) {
-    const auto is_digit = [](unsigned char c) { return std::isxdigit(c) != 0; };
-    if (name.size() != 8 || !std::ranges::all_of(name, is_digit)) return std::nullopt;
-    return static_cast<std::int32_t>(std::stoul(std::string(name), nullptr, 16));
-}
-
 /// A batch that was found good.
 struct Found {
     std::uint64_t position;
@@ -60,7 +54,7 @@ private:
     void directory(const std::string& path, const std::vector<std::string>& names) {
         std::vector<std::int32_t> epochs;
         for (const auto& name : names) {
-            if (const auto epoch = epoch_of(name)) epochs.push_back(*epoch);
+            if (const auto epoch = parse_epoch_name(name)) epochs.push_back(*epoch);
         }
         std::ranges::sort(epochs, std::greater{});
         if (!epochs.empty() && is_partition(path, names)) return partition(path, epochs);
@@ -75,7 +69,7 @@ private:
                                     const std::vector<std::string>& names) {
         return std::ranges::any_of(names, [&](const std::string& name) {
             const auto first = fmt::format("{}/{}/manifest-1.jsonl", path, name);
-            return epoch_of(name) && volume_.open(first, OpenMode::kRead);
+            return parse_epoch_name(name) && volume_.open(first, OpenMode::kRead);
         });
     }
 
@@ -90,7 +84,7 @@ private:
         for (const auto epoch : newest_first) {
             auto state = read_epoch(volume_, {.directory = path, .kind = "manifest"}, epoch);
             if (!state && state.error().code == ErrorCode::kNotFound) continue;
-            const auto name = fmt::format("{}/{:08x}", path, static_cast<std::uint32_t>(epoch));
+            const auto name = fmt::format("{}/{}", path, epoch_name(epoch));
             if (!state) return damage(name, std::nullopt, state.error().context);
             if (!*state) continue;
             const auto manifest = Manifest::from(**state);

@@ -15,12 +15,15 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace kaas::storage {
@@ -66,22 +69,22 @@ std::string join(const std::string& directory, const std::string& name) {
     return directory.empty() ? name : fmt::format("{}/{}", directory, name);
 }
 
-Result<void> unlink_if_there(Volume& volume, const std::string& path) {
-    auto removed = volume.unlink(path);
-    if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
-    return removed;
-}
-
-Result<void> remove_tree(Volume& volume, const std::string& directory) {
-    KAAS_TRY_ASSIGN(names, volume.list(directory));
-    for (const auto& name : names) KAAS_TRY(unlink_if_there(volume, join(directory, name)));
-    return volume.remove_directory(directory);
-}
-
 }  // namespace
 
+std::string epoch_name(std::int32_t epoch) {
+    return fmt::format("{:08x}", static_cast<std::uint32_t>(epoch));
+}
+
+std::optional<std::int32_t> parse_epoch_name(std::string_view name) {
+    std::int32_t epoch = 0;
+    auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), epoch, 16);
+    if (wrong != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    if (epoch < 0 || epoch_name(epoch) != name) return std::nullopt;
+    return epoch;
+}
+
 std::string EpochLogPath::epoch_directory(std::int32_t epoch) const {
-    return join(directory, fmt::format("{:08x}", static_cast<std::uint32_t>(epoch)));
+    return join(directory, epoch_name(epoch));
 }
 
 std::string EpochLogPath::file(std::int32_t epoch, std::uint32_t number) const {
@@ -210,7 +213,8 @@ Result<void> EpochLog::remove_superseded(SessionCheck& session) {
     if (superseded_.empty()) return {};
     KAAS_TRY(session.confirm());
     while (!superseded_.empty()) {
-        KAAS_TRY(unlink_if_there(*volume_, path_.file(epoch_, superseded_.back())));
+        KAAS_TRY(
+            unless(ErrorCode::kNotFound, volume_->unlink(path_.file(epoch_, superseded_.back()))));
         superseded_.pop_back();
     }
     return {};
@@ -245,12 +249,11 @@ Result<void> remove_epoch(Volume& volume, const EpochLogPath& path, std::int32_t
     for (const auto& name : *names) {
         std::string entry = join(directory, name);
         if (entry == first) continue;
-        bool is_directory = volume.list(entry).has_value();
-        KAAS_TRY(is_directory ? remove_tree(volume, entry) : unlink_if_there(volume, entry));
+        KAAS_TRY(remove_tree(volume, entry));
     }
     // Only now: a crash must not bring back what stood beside a first file that is gone.
     KAAS_TRY(volume.sync_directory(directory));
-    KAAS_TRY(unlink_if_there(volume, first));
+    KAAS_TRY(unless(ErrorCode::kNotFound, volume.unlink(first)));
     return volume.remove_directory(directory);
 }
 

@@ -15,6 +15,11 @@
 
 namespace kaas::storage {
 
+/// The name of an epoch's directory: eight hexadecimal digits.
+[[nodiscard]] std::string epoch_name(std::int32_t epoch);
+/// Empty when no epoch is called so.
+[[nodiscard]] std::optional<std::int32_t> parse_epoch_name(std::string_view name);
+
 /// Names the files of one epoch log: `<directory>/<epoch:08x>/<kind>-<n>.jsonl`. The directory is
 /// made by whoever makes the thing that the log belongs to; the log itself makes epochs in it, one
 /// level, never a path, so that nobody re-makes what was deleted.

@@ -81,6 +81,14 @@ protected:
     TestingSession session_;
 };
 
+TEST(EpochName, OnlyItsOwnFormIsRead) {
+    EXPECT_EQ(epoch_name(31), "0000001f");
+    EXPECT_EQ(parse_epoch_name("0000001f"), 31);
+    for (const auto* stranger :
+         {"", "1f", "0000001F", "0000001g", "-000001f", "ffffffff", "00000001f"})
+        EXPECT_EQ(parse_epoch_name(stranger), std::nullopt) << stranger;
+}
+
 TEST_F(EpochLogTest, FileIsReadableText) {
     auto log = create(7, R"({"owner":{"broker":1},"segments":[]})");
     ASSERT_TRUE(log) << log.error().context;

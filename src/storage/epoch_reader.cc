@@ -147,8 +147,7 @@ enum class Closing { kClosed, kWasThere };
 
 /// Tries to be the first to create file 1 of an epoch, and leave it empty.
 Result<Closing> close_epoch(Volume& volume, const EpochLogPath& path, std::int32_t epoch) {
-    auto made = volume.make_directory(path.epoch_directory(epoch));
-    if (!made && made.error().code != ErrorCode::kExists) return std::unexpected(made.error());
+    KAAS_TRY(make_directory_if_missing(volume, path.epoch_directory(epoch)));
     auto created = volume.create(path.file(epoch, 1));
     if (created) return Closing::kClosed;
     if (created.error().code == ErrorCode::kExists) return Closing::kWasThere;

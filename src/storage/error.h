@@ -43,4 +43,11 @@ using Result = base::Result<T, ErrorCode>;
     return base::fail(code, std::move(context));
 }
 
+/// `outcome`, but that error is as good as success: an earlier attempt got further than it could
+/// say.
+[[nodiscard]] inline Result<void> unless(ErrorCode harmless, Result<void> outcome) {
+    if (!outcome && outcome.error().code == harmless) return {};
+    return outcome;
+}
+
 }  // namespace kaas::storage

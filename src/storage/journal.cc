@@ -244,8 +244,7 @@ void Journal::make_room() {
 Result<void> Journal::begin() {
     if (log_) return {};
     auto& volume = *options_.volume;
-    const auto parent = volume.make_directory(std::string(JournalPath::kParent));
-    if (!parent && parent.error().code != ErrorCode::kExists) return parent;
+    KAAS_TRY(make_directory_if_missing(volume, std::string(JournalPath::kParent)));
     KAAS_TRY(volume.sync_directory(""));
     KAAS_TRY(volume.make_directory(path_.directory()));
     KAAS_TRY(volume.sync_directory(std::string(JournalPath::kParent)));

@@ -68,10 +68,7 @@ using Numbers = std::set<std::uint64_t>;
     if (volume.is_local()) return std::nullopt;
     for (const auto& directory : {std::string(JournalPath::kParent), path.directory(),
                                   path.epoch_log().epoch_directory(0)}) {
-        const auto made = volume.make_directory(directory);
-        if (!made && made.error().code != ErrorCode::kExists) {
-            return std::unexpected(made.error());
-        }
+        KAAS_TRY(make_directory_if_missing(volume, directory));
     }
     auto file = volume.create(path.epoch_log().file(0, 1));
     if (file) return std::nullopt;

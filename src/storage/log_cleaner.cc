@@ -40,16 +40,17 @@ namespace {
     return place ? place->max_timestamp_ms : -1;
 }
 
+[[nodiscard]] base::metrics::Counter& runs(base::metrics::Registry& registry, const char* result) {
+    return registry.counter("kaas_compaction_runs_total",
+                            "Compactions of a log, by how they ended.", {{"result", result}});
+}
+
 }  // namespace
 
 LogCleaner::Metrics::Metrics(base::metrics::Registry& registry)
-    : done(registry.counter("kaas_compaction_runs_total",
-                            "Compactions of a log, by how they ended.", {{"result", "done"}})),
-      failed(registry.counter("kaas_compaction_runs_total",
-                              "Compactions of a log, by how they ended.", {{"result", "failed"}})),
-      stopped(registry.counter("kaas_compaction_runs_total",
-                               "Compactions of a log, by how they ended.",
-                               {{"result", "stopped"}})),
+    : done(runs(registry, "done")),
+      failed(runs(registry, "failed")),
+      stopped(runs(registry, "stopped")),
       duration(registry.histogram("kaas_compaction_duration_seconds",
                                   "From the choice of a log to the end of its compaction.")),
       records_kept(registry.counter("kaas_compaction_records_kept_total",

@@ -15,25 +15,6 @@
 // act (DESIGN rule 7).
 
 namespace kaas::storage {
-namespace {
-
-/// What is gone already is fine.
-[[nodiscard]] Result<void> remove_flat_directory(Volume& volume, const std::string& directory) {
-    const auto gone = [](const auto& result) {
-        return !result && result.error().code == ErrorCode::kNotFound;
-    };
-    auto names = volume.list(directory);
-    if (gone(names)) return {};
-    if (!names) return std::unexpected(std::move(names).error());
-    for (const auto& name : *names) {
-        auto removed = volume.unlink(fmt::format("{}/{}", directory, name));
-        if (!removed && !gone(removed)) return removed;
-    }
-    auto removed = volume.remove_directory(directory);
-    return gone(removed) ? Result<void>{} : removed;
-}
-
-}  // namespace
 
 CompactionSight PartitionLog::compaction_sight() const {
     base::MutexLock lock(view_mutex_);
@@ -132,9 +113,9 @@ Result<void> PartitionLog::sweep_compactions() {
     if (unfinished.empty()) return {};
     KAAS_TRY(confirm_session());
     for (const auto& [epoch, number] : unfinished) {
-        KAAS_TRY(remove_flat_directory(volume_, paths_.compaction_directory(epoch, number)));
-        const auto synced = volume_.sync_directory(paths_.epoch_directory(epoch));
-        if (!synced && synced.error().code != ErrorCode::kNotFound) return synced;
+        KAAS_TRY(remove_tree(volume_, paths_.compaction_directory(epoch, number)));
+        KAAS_TRY(
+            unless(ErrorCode::kNotFound, volume_.sync_directory(paths_.epoch_directory(epoch))));
     }
     base::MutexLock lock(manifest_mutex_);
     // Cheap to lose: they would be swept again, and found to be gone.

@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -33,15 +30,6 @@ constexpr std::chrono::hours kLongestDelay{24 * 365};
     for (const auto& span : *view.sealed) facts.push_back(span.facts);
     if (view.last.segment != nullptr) facts.push_back(view.last.facts);
     return facts;
-}
-
-/// An epoch's directory is called by its number, in eight digits.
-[[nodiscard]] std::optional<base::LeaderEpoch> parse_epoch(std::string_view name) {
-    std::int32_t epoch = 0;
-    const auto* const end = name.data() + name.size();
-    const auto [at, wrong] = std::from_chars(name.data(), end, epoch, 16);
-    if (name.size() != 8 || wrong != std::errc() || at != end) return std::nullopt;
-    return base::LeaderEpoch{epoch};
 }
 
 }  // namespace
@@ -224,8 +212,8 @@ Result<void> PartitionLog::remove_files(std::span<const SegmentName> names) {
         touched.insert(name.epoch);
     }
     for (const auto epoch : touched) {
-        const auto synced = volume_.sync_directory(paths_.epoch_directory(epoch));
-        if (!synced && synced.error().code != ErrorCode::kNotFound) return synced;
+        KAAS_TRY(
+            unless(ErrorCode::kNotFound, volume_.sync_directory(paths_.epoch_directory(epoch))));
     }
     base::MutexLock lock(manifest_mutex_);
     // Cheap to lose: they would be removed again, and found to be gone.
@@ -244,10 +232,11 @@ Result<void> PartitionLog::remove_old_epochs() {
     }
     KAAS_TRY_ASSIGN(names, volume_.list(options_.directory));
     for (const auto& name : names) {
-        const auto epoch = parse_epoch(name);
-        if (!epoch || *epoch >= options_.epoch || live.contains(*epoch)) continue;
+        const auto epoch = parse_epoch_name(name);
+        if (!epoch || *epoch >= options_.epoch.value() || live.contains(base::LeaderEpoch{*epoch}))
+            continue;
         KAAS_TRY(remove_epoch(volume_, {.directory = options_.directory, .kind = "manifest"},
-                              epoch->value(), options_.log_dir->session()));
+                              *epoch, options_.log_dir->session()));
     }
     base::MutexLock lock(manifest_mutex_);
     sweep_due_ = base::Clock::Steady::max();

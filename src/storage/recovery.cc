@@ -206,9 +206,10 @@ private:
     [[nodiscard]] Result<void> take_state(const EpochState& state) {
         auto manifest = Manifest::from(state);
         if (!manifest) {
-            return fail(manifest.error().code, fmt::format("{}/{:08x}: {}", paths_.directory,
-                                                           static_cast<std::uint32_t>(state.epoch),
-                                                           manifest.error().context));
+            return fail(
+                manifest.error().code,
+                fmt::format("{}: {}", paths_.epoch_directory(base::LeaderEpoch(state.epoch)),
+                            manifest.error().context));
         }
         manifest_ = std::move(*manifest);
         for (const auto& facts : manifest_.sealed) spans_.push_back(existing(facts));
@@ -466,21 +467,15 @@ private:
     return directory.substr(0, directory.rfind('/'));
 }
 
-[[nodiscard]] Result<void> make_if_missing(Volume& volume, const std::string& path) {
-    auto made = volume.make_directory(path);
-    if (!made && made.error().code == ErrorCode::kExists) return {};
-    return made;
-}
-
 }  // namespace
 
 Result<void> make_topic_directory(Volume& volume, const std::string& directory) {
-    return make_if_missing(volume, topic_of(directory));
+    return make_directory_if_missing(volume, topic_of(directory));
 }
 
 Result<void> make_partition_directory(Volume& volume, const std::string& directory) {
     KAAS_TRY(volume.sync_directory(""));
-    KAAS_TRY(make_if_missing(volume, directory));
+    KAAS_TRY(make_directory_if_missing(volume, directory));
     return volume.sync_directory(topic_of(directory));
 }
 

@@ -1,5 +1,7 @@
 #include "storage/segment.h"
 
+#include "storage/epoch_log.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 namespace kaas::storage {
 
 std::string PartitionPaths::epoch_directory(base::LeaderEpoch epoch) const {
-    return fmt::format("{}/{:08x}", directory, static_cast<std::uint32_t>(epoch.value()));
+    return fmt::format("{}/{}", directory, epoch_name(epoch.value()));
 }
 
 std::string PartitionPaths::compaction_directory(base::LeaderEpoch epoch,

@@ -20,11 +20,6 @@ namespace {
 
 constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
-[[nodiscard]] Result<void> unless(ErrorCode harmless, Result<void> outcome) {
-    if (!outcome && outcome.error().code == harmless) return {};
-    return outcome;
-}
-
 /// Copies bytes from `done` up to `end`.
 [[nodiscard]] Result<void> copy_bytes(File& from, File& to, std::uint64_t done, std::uint64_t end,
                                       const std::string& path) {
@@ -77,13 +72,6 @@ constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
     return copy_file(from, to, directory, path, bytes);
 }
 
-[[nodiscard]] Result<void> remove_tree(Volume& volume, const std::string& path) {
-    auto names = volume.list(path);
-    if (!names) return unless(ErrorCode::kNotFound, volume.unlink(path));  // most likely a file
-    for (const auto& name : *names) KAAS_TRY(remove_tree(volume, path + "/" + name));
-    return unless(ErrorCode::kNotFound, volume.remove_directory(path));
-}
-
 }  // namespace
 
 Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
@@ -93,7 +81,7 @@ Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
     const auto epoch = paths.epoch_directory(facts.epoch);
     const auto directory = paths.compaction_directory(facts.epoch, facts.compaction);
     for (const auto& needed : {epoch, directory}) {
-        KAAS_TRY(unless(ErrorCode::kExists, to.make_directory(needed)));
+        KAAS_TRY(make_directory_if_missing(to, needed));
     }
     KAAS_TRY(copy_file(from, to, directory, paths.file(name, ".log"), facts.bytes));
     for (const auto* suffix : {".index", ".timeindex", ".txnindex"}) {

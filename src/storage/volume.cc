@@ -12,6 +12,17 @@
 
 namespace kaas::storage {
 
+Result<void> make_directory_if_missing(Volume& volume, const std::string& path) {
+    return unless(ErrorCode::kExists, volume.make_directory(path));
+}
+
+Result<void> remove_tree(Volume& volume, const std::string& path) {
+    auto names = volume.list(path);
+    if (!names) return unless(ErrorCode::kNotFound, volume.unlink(path));  // most likely a file
+    for (const auto& name : *names) KAAS_TRY(remove_tree(volume, path + "/" + name));
+    return unless(ErrorCode::kNotFound, volume.remove_directory(path));
+}
+
 Result<std::string> read_whole(Volume& volume, const std::string& path, std::size_t limit_bytes) {
     KAAS_TRY_ASSIGN(file, volume.open(path, OpenMode::kRead));
     KAAS_TRY_ASSIGN(size, file->size());

@@ -132,6 +132,14 @@ public:
     [[nodiscard]] virtual const std::string& root() const = 0;
 };
 
+/// Makes one directory level that may be there already. Not durable before `sync_directory` of its
+/// parent.
+[[nodiscard]] Result<void> make_directory_if_missing(Volume& volume, const std::string& path);
+
+/// Removes a file, or a directory with all that is in it. What is gone already is as good as
+/// removed: an earlier attempt got further than it could say.
+[[nodiscard]] Result<void> remove_tree(Volume& volume, const std::string& path);
+
 /// Reads a whole file, at most `limit_bytes` (kCorrupt when it is longer).
 [[nodiscard]] Result<std::string> read_whole(Volume& volume, const std::string& path,
                                              std::size_t limit_bytes);

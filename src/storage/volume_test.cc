@@ -208,6 +208,25 @@ TEST_P(VolumeTest, RenameReplacesAFileAndMovesATree) {
     EXPECT_EQ(volume_->create("t/y").error().code, ErrorCode::kNotFound);
 }
 
+TEST_P(VolumeTest, TreeIsRemovedWhateverIsLeftOfIt) {
+    ASSERT_TRUE(volume_->make_directory("a"));
+    ASSERT_TRUE(volume_->make_directory("a/b"));
+    ASSERT_TRUE(volume_->make_directory("a/b/c"));
+    make_file("a/file", "1");
+    make_file("a/b/c/file", "2");
+    make_file("stays", "3");
+    EXPECT_TRUE(remove_tree(*volume_, "a/file"));
+    EXPECT_TRUE(remove_tree(*volume_, "a"));
+    EXPECT_TRUE(remove_tree(*volume_, "a")) << "gone already";
+    EXPECT_THAT(*volume_->list(""), ElementsAre("stays"));
+}
+
+TEST_P(VolumeTest, DirectoryThatIsThereIsNotMissing) {
+    EXPECT_TRUE(make_directory_if_missing(*volume_, "a"));
+    EXPECT_TRUE(make_directory_if_missing(*volume_, "a"));
+    EXPECT_FALSE(make_directory_if_missing(*volume_, "b/c"));
+}
+
 TEST_P(VolumeTest, UnlinkedFileStaysReadableWhileOpen) {
     auto file = make_file("a", "hello");
     ASSERT_TRUE(volume_->unlink("a"));

@@ -124,24 +124,16 @@ void write_batch(const BatchHeader& original, const Changes& changes, ByteView p
 
 }  // namespace
 
-RecordScanner::RecordScanner(const BatchHeader& header, std::vector<std::byte> unpacked,
-                             ByteView payload)
-    : header_(header), unpacked_(std::move(unpacked)), left_(header.count) {
-    rest_ = unpacked_.empty() ? payload : ByteView(unpacked_);
-}
+RecordScanner::RecordScanner(const BatchHeader& header, UnpackedRecords records)
+    : header_(header),
+      unpacked_(std::move(records.unpacked)),
+      rest_(records.bytes),
+      left_(header.count) {}
 
 Result<RecordScanner> RecordScanner::open(const BatchView& batch, DecodeSite& site,
                                           std::size_t limit_bytes) {
-    const BatchHeader& header = batch.header;
-    if (header.count < 0) {
-        return base::fail(CodecError::kInvalid, fmt::format("a record count of {}", header.count));
-    }
-    site.count(static_cast<std::uint64_t>(std::max(header.count, 1)));
-    if (header.count == 0) return RecordScanner(header, {}, {});
-    if (header.compression() == Compression::kNone)
-        return RecordScanner(header, {}, batch.payload());
-    KAAS_TRY_ASSIGN(unpacked, decompress(header.compression(), batch.payload(), limit_bytes));
-    return RecordScanner(header, std::move(unpacked), {});
+    KAAS_TRY_ASSIGN(records, unpack_records(batch, site, limit_bytes));
+    return RecordScanner(batch.header, std::move(records));
 }
 
 Result<bool> RecordScanner::next(RecordSketch& record) {

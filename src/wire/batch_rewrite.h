@@ -29,7 +29,7 @@ struct RecordSketch {
 /// Thread: one at a time. Sketches die with the scanner (or with the batch).
 class RecordScanner {
 public:
-    /// Unpacks where needed. Does not compare the checksum. Errors: as `decompress`.
+    /// Errors: as `unpack_records`.
     [[nodiscard]] static Result<RecordScanner> open(const BatchView& batch, DecodeSite& site,
                                                     std::size_t limit_bytes = kUnpackedBytesMax);
 
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] Result<bool> next(RecordSketch& record);
 
 private:
-    RecordScanner(const BatchHeader& header, std::vector<std::byte> unpacked, ByteView payload);
+    RecordScanner(const BatchHeader& header, UnpackedRecords records);
 
     BatchHeader header_;
     std::vector<std::byte> unpacked_;

@@ -76,25 +76,32 @@ bool operator==(const Record& a, const Record& b) {
            same(a.key, b.key) && same(a.value, b.value) && a.headers == b.headers;
 }
 
-RecordReader::RecordReader(const BatchHeader& header, std::vector<std::byte> unpacked,
-                           ByteView payload)
-    : header_(header), unpacked_(std::move(unpacked)), left_(header.count) {
-    rest_ = unpacked_.empty() ? payload : ByteView(unpacked_);
-}
-
-Result<RecordReader> RecordReader::open(const BatchView& batch, DecodeSite& site,
-                                        std::size_t limit_bytes) {
+Result<UnpackedRecords> unpack_records(const BatchView& batch, DecodeSite& site,
+                                       std::size_t limit_bytes) {
     const BatchHeader& header = batch.header;
     if (header.count < 0) {
         return base::fail(CodecError::kInvalid, fmt::format("a record count of {}", header.count));
     }
     site.count(static_cast<std::uint64_t>(std::max(header.count, 1)));
     // What compaction emptied has no records and nothing to unpack.
-    if (header.count == 0) return RecordReader(header, {}, {});
+    if (header.count == 0) return UnpackedRecords{};
     if (header.compression() == Compression::kNone)
-        return RecordReader(header, {}, batch.payload());
+        return UnpackedRecords{.bytes = batch.payload()};
     KAAS_TRY_ASSIGN(unpacked, decompress(header.compression(), batch.payload(), limit_bytes));
-    return RecordReader(header, std::move(unpacked), {});
+    const ByteView bytes(unpacked);
+    return UnpackedRecords{.unpacked = std::move(unpacked), .bytes = bytes};
+}
+
+RecordReader::RecordReader(const BatchHeader& header, UnpackedRecords records)
+    : header_(header),
+      unpacked_(std::move(records.unpacked)),
+      rest_(records.bytes),
+      left_(header.count) {}
+
+Result<RecordReader> RecordReader::open(const BatchView& batch, DecodeSite& site,
+                                        std::size_t limit_bytes) {
+    KAAS_TRY_ASSIGN(records, unpack_records(batch, site, limit_bytes));
+    return RecordReader(batch.header, std::move(records));
 }
 
 Result<bool> RecordReader::next(Record& record) {

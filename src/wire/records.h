@@ -50,11 +50,22 @@ struct Record {
     friend bool operator==(const Record& a, const Record& b);
 };
 
+/// The records of one batch, one behind the other, without its header. Moves with its memory.
+struct UnpackedRecords {
+    std::vector<std::byte> unpacked{};  ///< empty when the batch's own bytes are as good
+    ByteView bytes{};
+};
+
+/// Unpacks where needed, and counts at `site`. Does not compare the checksum. Errors: as
+/// `decompress`; kInvalid for a negative count.
+[[nodiscard]] Result<UnpackedRecords> unpack_records(const BatchView& batch, DecodeSite& site,
+                                                     std::size_t limit_bytes);
+
 /// Reads the records of one batch, in order.
 /// Thread: one at a time. Records that it gave die with it (or with the batch).
 class RecordReader {
 public:
-    /// Unpacks where needed. Does not compare the checksum. Errors: as `decompress`.
+    /// Errors: as `unpack_records`.
     [[nodiscard]] static Result<RecordReader> open(const BatchView& batch, DecodeSite& site,
                                                    std::size_t limit_bytes = kUnpackedBytesMax);
 
@@ -64,7 +75,7 @@ public:
     [[nodiscard]] Result<bool> next(Record& record);
 
 private:
-    RecordReader(const BatchHeader& header, std::vector<std::byte> unpacked, ByteView payload);
+    RecordReader(const BatchHeader& header, UnpackedRecords records);
 
     BatchHeader header_;
     std::vector<std::byte> unpacked_;
