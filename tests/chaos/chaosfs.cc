@@ -43,6 +43,7 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -287,24 +288,61 @@ std::string obey(World& world, const std::string& line) {
     return "ok";
 }
 
-/// One client at a time: a test has one.
-void serve_socket(World& world, int listener) {
-    for (;;) {
-        const int client = ::accept(listener, nullptr, nullptr);
-        if (client < 0) return;
+/// Obeys what comes over a socket, on a thread of its own. One client at a time: a test has one.
+class Control {
+public:
+    Control(World& world, int listener)
+        : world_(world), listener_(listener), thread_([this] { serve(); }) {}
+    ~Control() {
+        ::shutdown(listener_, SHUT_RDWR);
+        {
+            const std::lock_guard lock(mutex_);
+            ended_ = true;
+            if (client_ >= 0) ::shutdown(client_, SHUT_RDWR);
+        }
+        thread_.join();
+    }
+    Control(const Control&) = delete;
+    Control& operator=(const Control&) = delete;
+
+private:
+    void serve() {
+        for (;;) {
+            const int client = ::accept(listener_, nullptr, nullptr);
+            if (client < 0 || !hold(client)) return;
+            talk(client);
+            hold(-1);
+            ::close(client);
+        }
+    }
+
+    /// False when it ends.
+    bool hold(int client) {
+        const std::lock_guard lock(mutex_);
+        client_ = client;
+        return !ended_;
+    }
+
+    void talk(int client) {
         std::string text;
         char part[512];
         for (ssize_t got = 0; (got = ::read(client, part, sizeof(part))) > 0;) {
             text.append(part, static_cast<std::size_t>(got));
             for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-                const auto answer = obey(world, text.substr(0, end)) + '\n';
+                const auto answer = obey(world_, text.substr(0, end)) + '\n';
                 text.erase(0, end + 1);
-                if (::write(client, answer.data(), answer.size()) < 0) break;
+                if (::write(client, answer.data(), answer.size()) < 0) return;
             }
         }
-        ::close(client);
     }
-}
+
+    World& world_;
+    const int listener_;
+    std::mutex mutex_;
+    int client_ = -1;
+    bool ended_ = false;
+    std::thread thread_;
+};
 
 int listen_on(const std::string& path) {
     sockaddr_un address{};
@@ -329,13 +367,11 @@ int run(const std::string& backing, const std::string& mountpoint, const std::st
     if (listener < 0) {
         fmt::print(stderr, "{}: {}\n", socket, std::strerror(errno));
     } else {
-        std::thread control([&] { serve_socket(world, listener); });
+        const Control control(world, listener);
         auto* threads = fuse_loop_cfg_create();
         fuse_loop_cfg_set_max_threads(threads, 128);  // some of them hang
         fuse_loop_mt(fuse, threads);
         fuse_loop_cfg_destroy(threads);
-        ::shutdown(listener, SHUT_RDWR);
-        control.detach();  // it may still read from a client; the process ends here
     }
     fuse_unmount(fuse);
     std::_Exit(listener < 0 ? 1 : 0);
