@@ -224,7 +224,7 @@ storage::Result<storage::LogPtr> PartitionTable::Impl::open_log(
 void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const storage::LogPtr& log,
                                  bool discarded) {
     if (discarded) {
-        log->abandon(storage::ErrorCode::kClosed);
+        log->drop();
     } else if (auto released = log->release(release_patience()); !released) {
         base::log::warn("cluster", "{}: released without a last line: {}", partition->directory(),
                         released.error().context);

@@ -224,11 +224,11 @@ void PartitionLog::answer_written(const Result<void>& check, Wakeups& wakeups) {
 void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
     bool checkpoint = false;
     bool upkeep = false;
-    bool discarded = false;
+    bool deleted = false;
     {
         base::MutexLock lock(mutex_);
         in_cycle_ = false;
-        discarded = discarded_;
+        deleted = deleted_;
         if (!ended_ && (cycle_error_ || !check)) {
             end(cycle_error_ ? *cycle_error_ : check.error(), wakeups);
         } else if (!ended_) {
@@ -244,7 +244,7 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
         pieces_.clear();
         idle_.notify_all();
     }
-    if (discarded) forget_in_journal();
+    if (deleted) forget_in_journal();
     auto& pool = options_.log_dir->io_pool();
     if (checkpoint) {
         pool.post([self = shared_from_this(), segment = active_, facts = written_,
@@ -530,10 +530,17 @@ void PartitionLog::abandon(ErrorCode why) {
     {
         base::MutexLock lock(mutex_);
         if (ended_) return;
-        discarded_ = true;
         end(Error{why, options_.directory + " was abandoned"}, wakeups);
     }
     wakeups.post();
+}
+
+void PartitionLog::drop() {
+    {
+        base::MutexLock lock(mutex_);
+        deleted_ = true;  // what a running cycle still gives to the journal is forgotten behind it
+    }
+    abandon(ErrorCode::kClosed);
     forget_in_journal();
 }
 

@@ -255,9 +255,12 @@ public:
     /// block. An error only says that the last line is not there; the release stands.
     [[nodiscard]] Result<void> release(std::chrono::milliseconds patience)
         KAAS_EXCLUDES(mutex_, view_mutex_);
-    /// Ends the log at once, for ever, without a last line: fenced, or its topic is deleted. A
-    /// cycle that runs goes on: see `at_work`. Thread: any.
+    /// Ends the log at once, for ever, without a last line; what it has acknowledged stays for a
+    /// taker to recover. A cycle that runs goes on: see `at_work`. Thread: any.
     void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// As `abandon`, because its topic is deleted: nobody takes it over, and the journal need not
+    /// keep anything of it. Thread: any.
+    void drop() KAAS_EXCLUDES(mutex_, view_mutex_);
     /// True while a cycle or a checkpoint may touch its files. False for ever once the log has
     /// ended and the last of them has. Thread: any.
     [[nodiscard]] bool at_work() const KAAS_EXCLUDES(mutex_);
@@ -416,7 +419,7 @@ private:
     base::CondVar idle_;
     std::optional<Error> ended_ KAAS_GUARDED_BY(mutex_);
     bool draining_ KAAS_GUARDED_BY(mutex_) = false;
-    bool discarded_ KAAS_GUARDED_BY(mutex_) = false;
+    bool deleted_ KAAS_GUARDED_BY(mutex_) = false;
     bool asked_for_cycle_ KAAS_GUARDED_BY(mutex_) = false;
     bool in_cycle_ KAAS_GUARDED_BY(mutex_) = false;
     base::Offset next_offset_ KAAS_GUARDED_BY(mutex_);

@@ -3,16 +3,22 @@
 // other or side by side; the test drives their cycles.
 
 #include "base/executor.h"
+#include "base/ids.h"
+#include "base/uuid.h"
+#include "storage/journal.h"
+#include "storage/log_dir.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/partition_log_fixture.h"
 #include "storage/recovery.h"
 #include "storage/testing_log.h"
+#include "storage/testing_session.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -227,6 +233,63 @@ TEST_F(PartitionLogTest, ReleaseDoesNotWaitForACheckpointThatIsOnlyQueued) {
     const auto before = volume_.steps();
     pool.run_all();
     EXPECT_EQ(volume_.steps(), before) << "nothing is written behind the last line";
+}
+
+/// A life whose batches become durable in the journal, once it has room.
+class JournaledLogTest : public PartitionLogTest {
+protected:
+    /// The first batch goes to its segment and makes the journal begin; the second is in it alone.
+    std::shared_ptr<PartitionLog> open_and_append_two() {
+        auto log = *PartitionLog::open({.log_dir = &log_dir_,
+                                        .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0",
+                                        .epoch = base::LeaderEpoch{0},
+                                        .earlier = {},
+                                        .config = {}});
+        for (const auto* value : {"first", "second"}) {
+            Answer answer;
+            EXPECT_TRUE(append(*log, {.value = value}, answer));
+            while (log_dir_.run_cycle()) {
+            }
+            EXPECT_TRUE(answer.good());
+        }
+        EXPECT_EQ(log_dir_.journal()->files(), 1U);
+        return log;
+    }
+
+    TestingSession session_;
+    base::InlineExecutor pool_;
+    LogDir log_dir_{{.volume = &volume_,
+                     .session = &session_,
+                     .io_pool = &pool_,
+                     .clock = &clock_,
+                     .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}},
+                     .journal = JournalMode::kOn,
+                     .journal_file_bytes = 64 * 1024}};
+};
+
+TEST_F(JournaledLogTest, WhatIsAbandonedIsKeptForItsTaker) {
+    auto log = open_and_append_two();
+    log->abandon(ErrorCode::kClosed);
+    log_dir_.stop();
+    volume_.crash();
+    restart();
+    log = open(1);
+    EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"first", "second"}));
+}
+
+TEST_F(JournaledLogTest, WhatIsDeletedKeepsNoJournal) {
+    auto log = open_and_append_two();
+    log->drop();
+    log_dir_.stop();
+    EXPECT_TRUE(volume_.list("__journals")->empty());
+}
+
+TEST_F(JournaledLogTest, WhatHadEndedBeforeItWasDeletedKeepsNoJournal) {
+    auto log = open_and_append_two();
+    log->abandon(ErrorCode::kFenced);
+    log->drop();
+    log_dir_.stop();
+    EXPECT_TRUE(volume_.list("__journals")->empty());
 }
 
 }  // namespace
