@@ -75,11 +75,6 @@ storage::LogConfig log_config(const BrokerConfig& config, const catalog::ConfigM
     return to_log_config(*catalog::resolve_topic_config({}, config.values), expiration);
 }
 
-storage::JournalMode journal_mode(std::string_view text) {
-    if (text == "on") return storage::JournalMode::kOn;
-    return text == "off" ? storage::JournalMode::kOff : storage::JournalMode::kAuto;
-}
-
 }  // namespace
 
 class Broker::Impl {
@@ -209,9 +204,9 @@ private:
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
         options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
-        // Without syncs there are none to save.
-        options.logs.journal = config_.ephemeral ? storage::JournalMode::kOff
-                                                 : journal_mode(config_.settings.kaas_journal);
+        // `auto` is `on`: it was quicker wherever it was measured (docs/decisions/0018). Without
+        // syncs there are none to save.
+        options.logs.journal = !config_.ephemeral && config_.settings.kaas_journal != "off";
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);

@@ -13,12 +13,6 @@
 #include <vector>
 
 namespace kaas::storage {
-namespace {
-
-/// Under `auto`, so many partitions must have something for the journal (docs/decisions/0018).
-constexpr std::size_t kLeastEntries = 1;
-
-}  // namespace
 
 void Wakeups::add(base::Executor* home, base::Executor::Work work) {
     const auto known = std::find_if(homes_.begin(), homes_.end(),
@@ -122,16 +116,11 @@ std::vector<CommitCycle::Dirty> CommitCycle::gather() {
 }
 
 void CommitCycle::choose(std::vector<Dirty>& dirty) const {
-    std::size_t entries = 0;
     std::uint64_t bytes = 0;
-    for (const auto& [member, file, entry] : dirty) {
-        if (entry == nullptr) continue;
-        ++entries;
-        bytes += Journal::size_of(*entry);
+    for (const auto& one : dirty) {
+        if (one.entry != nullptr) bytes += Journal::size_of(*one.entry);
     }
-    if (entries == 0) return;
-    const auto least = context_.journal_mode == JournalMode::kAuto ? kLeastEntries : 1;
-    if (entries >= least && context_.journal->reserve(bytes)) return;
+    if (bytes == 0 || context_.journal->reserve(bytes)) return;
     for (auto& one : dirty) one.entry = nullptr;
 }
 

@@ -69,10 +69,9 @@ class CommitCycle {
 public:
     struct Context {
         SessionCheck* session;
-        base::Executor* io_pool;     ///< null: everything on the caller's thread
-        std::size_t width;           ///< threads of the pool that a cycle may use
-        Journal* journal = nullptr;  ///< none: every file is synced by itself
-        JournalMode journal_mode = JournalMode::kOff;
+        base::Executor* io_pool;                ///< null: everything on the caller's thread
+        std::size_t width;                      ///< threads of the pool that a cycle may use
+        Journal* journal = nullptr;             ///< none: every file is synced by itself
         std::uint64_t journal_entry_bytes = 0;  ///< what a member has more of goes to its file
     };
 
@@ -102,7 +101,7 @@ private:
         const JournalEntry* entry;  ///< none: the file is synced
     };
     [[nodiscard]] std::vector<Dirty> gather();
-    /// Leaves entries only where they go to the journal.
+    /// Leaves the entries only if the journal has room for them.
     void choose(std::vector<Dirty>& dirty) const;
     void commit_to_journal(std::span<const Dirty> dirty) const;
 

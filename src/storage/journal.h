@@ -47,13 +47,6 @@ struct JournalPath {
 [[nodiscard]] Result<void> remove_journal(Volume& volume, const JournalPath& path,
                                           SessionCheck& session);
 
-/// `kaas.journal`.
-enum class JournalMode {
-    kOff,   ///< every dirty segment is synced by itself
-    kAuto,  ///< small batches go to the journal where that is quicker (docs/decisions/0018)
-    kOn,    ///< small batches always go to the journal
-};
-
 struct JournalOptions {
     Volume* volume = nullptr;
     SessionCheck* session = nullptr;

@@ -51,7 +51,7 @@ struct Life {
                .clock = &clock,
                .owner = {.broker = base::BrokerId{broker}, .incarnation = {base::Uuid::random()}},
                .checkpoint_bytes = 4000,
-               .journal = JournalMode::kOn,
+               .journal = true,
                .journal_file_bytes = journal_bytes,
                .journal_entry_bytes = 600}) {}
 

@@ -20,7 +20,7 @@ namespace {
 
 [[nodiscard]] std::shared_ptr<Journal> make_journal(const LogDirOptions& options,
                                                     base::metrics::Registry& metrics) {
-    if (options.journal == JournalMode::kOff) return nullptr;
+    if (!options.journal) return nullptr;
     return Journal::make({.volume = options.volume,
                           .session = options.session,
                           .io_pool = options.io_pool,
@@ -142,7 +142,6 @@ std::unique_ptr<CommitCycle> LogDir::next_cycle() {
                              .io_pool = options_.io_pool,
                              .width = options_.io_width,
                              .journal = journal_.get(),
-                             .journal_mode = options_.journal,
                              .journal_entry_bytes = options_.journal_entry_bytes});
 }
 

@@ -38,7 +38,9 @@ struct LogDirOptions {
     /// A partition records how far it is synced after so many bytes or so long (DESIGN 7).
     std::uint64_t checkpoint_bytes = 16 * 1024 * 1024;
     std::chrono::milliseconds checkpoint_after{5'000};
-    JournalMode journal = JournalMode::kOff;
+    /// Small batches of many partitions share one sync (journal.h); else every dirty segment is
+    /// synced by itself.
+    bool journal = false;
     std::uint64_t journal_file_bytes = JournalOptions{}.file_bytes;
     /// What a partition has in a cycle goes to the journal up to so many bytes; above, writing it
     /// twice costs more than the sync that it saves (docs/decisions/0018).

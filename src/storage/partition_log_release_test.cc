@@ -263,7 +263,7 @@ protected:
                      .io_pool = &pool_,
                      .clock = &clock_,
                      .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}},
-                     .journal = JournalMode::kOn,
+                     .journal = true,
                      .journal_file_bytes = 64 * 1024}};
 };
 
