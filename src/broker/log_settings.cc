@@ -48,6 +48,7 @@ storage::LogConfig to_log_config(const catalog::TopicConfig& topic,
     to.segment_index_bytes = from.segment_index_bytes;
     to.index_interval_bytes = from.index_interval_bytes;
     to.max_message_bytes = from.max_message_bytes;
+    to.max_decompressed_message_bytes = from.max_decompressed_message_bytes;
     to.flush_messages = from.flush_messages;
     to.flush_ms = from.flush_ms.count();
     to.timestamp_type = from.message_timestamp_type == "LogAppendTime"

@@ -88,7 +88,9 @@ public:
         : batch_(batch), config_(config), range_(config, now_ms) {}
 
     [[nodiscard]] Result<void> run(wire::DecodeSite& site, std::vector<RecordFault>* faults) {
-        KAAS_TRY_ASSIGN(reader, translate(wire::RecordReader::open(batch_, site)));
+        KAAS_TRY_ASSIGN(
+            reader, translate(wire::RecordReader::open(
+                        batch_, site, {.record_bytes = config_.max_decompressed_message_bytes})));
         wire::Record record;
         for (std::int32_t index = 0;; ++index) {
             KAAS_TRY_ASSIGN(more, translate(reader.next(record)));
@@ -144,6 +146,9 @@ private:
 [[nodiscard]] bool must_look_inside(const wire::BatchHeader& header, const LogConfig& config,
                                     std::int64_t now_ms) {
     if (config.compacted || config.validate_records) return true;
+    if (config.max_decompressed_message_bytes < LogConfig::kAnyRecordBytes &&
+        header.compression() != wire::Compression::kNone)
+        return true;
     if (config.timestamp_type == wire::TimestampType::kLogAppendTime) {
         return header.timestamp_type() == wire::TimestampType::kLogAppendTime;
     }

@@ -22,16 +22,17 @@ struct RecordFault {
 /// Checks what a producer sent for one partition, and makes it what the log keeps: exactly one
 /// whole v2 batch (bytes behind it that are no batch are cut off), its header consistent, its
 /// checksum right, its time as the topic wants it. Records stay opaque, except where the header
-/// does not tell enough: a compacted topic, `record.validation=full`, a header without maximum
-/// timestamp, times out of range, a limited past (DESIGN 7, "What the broker looks at"); `site`
-/// counts them.
+/// does not tell enough: a compacted topic, `record.validation=full`, a limit for unpacked
+/// records, a header without maximum timestamp, times out of range, a limited past (DESIGN 7, "What
+/// the broker looks at"); `site` counts them.
 ///
 /// Base offset and leader epoch are set later, they lie outside the checksum.
 /// Errors, in Apache's order: kInvalidRecord (no whole batch, several, another magic, base offset
-/// not 0, counts that disagree, control bit, negative sequence, records that do not parse, null
-/// keys), kTooLarge, kCorruptBatch, kUnknownCodec, kInvalidTimestamp. `faults` then names records,
-/// if some are at fault. Source: Apache 4.4 `ProduceRequest.validateRecords`,
-/// `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`. Thread: any.
+/// not 0, counts that disagree, control bit, negative sequence, records that do not parse or are
+/// too large unpacked, null keys), kTooLarge, kCorruptBatch, kUnknownCodec, kInvalidTimestamp.
+/// `faults` then names records, if some are at fault. Source: Apache 4.4
+/// `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
+/// Thread: any.
 [[nodiscard]] Result<wire::BatchView> check_produced(base::MutableBytes records,
                                                      const LogConfig& config, std::int64_t now_ms,
                                                      wire::DecodeSite& site,

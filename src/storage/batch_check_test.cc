@@ -180,6 +180,25 @@ TEST_F(BatchTimesTest, ACompactedTopicRefusesNullKeysAndNamesThem) {
     EXPECT_EQ(site_.decoded(), 2);
 }
 
+TEST_F(BatchTimesTest, ALimitForUnpackedRecordsCountsEachOfAPackedBatch) {
+    const auto refusal = [&](std::int32_t limit,
+                             wire::Compression codec) -> std::optional<ErrorCode> {
+        config_.max_decompressed_message_bytes = limit;
+        auto bytes = make_batch({.records = 3, .value_bytes = 1000, .compression = codec});
+        const auto checked = check(bytes);
+        return checked ? std::nullopt : std::optional(checked.error().code);
+    };
+    const auto record = static_cast<std::int32_t>(make_batch({.value_bytes = 1000}).size() -
+                                                  wire::BatchHeader::kBytes - 2);
+    for (const auto codec : {wire::Compression::kGzip, wire::Compression::kSnappy,
+                             wire::Compression::kLz4, wire::Compression::kZstd}) {
+        EXPECT_FALSE(refusal(record, codec)) << wire::to_string(codec);
+        EXPECT_EQ(refusal(record - 1, codec), ErrorCode::kInvalidRecord) << wire::to_string(codec);
+        EXPECT_TRUE(faults_.empty());
+    }
+    EXPECT_FALSE(refusal(1, wire::Compression::kNone)) << "is not unpacked";
+}
+
 TEST_F(BatchTimesTest, SizeIsJudgedBeforeTheChecksum) {
     config_.max_message_bytes = 50;
     auto bytes = make_batch({.records = 3});

@@ -3,6 +3,7 @@
 #include "wire/compression.h"
 #include "wire/record_batch.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -14,6 +15,8 @@ namespace kaas::storage {
 /// promise.
 struct LogConfig {
     static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+    /// Apache's largest `max.decompressed.message.bytes`: no record is larger.
+    static constexpr std::int32_t kAnyRecordBytes = std::numeric_limits<std::int32_t>::max() - 8;
 
     std::int32_t segment_bytes = 1024 * 1024 * 1024;
     std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
@@ -43,8 +46,15 @@ struct LogConfig {
     std::int64_t max_compaction_lag_ms = kNoLimit;
     double min_cleanable_ratio = 0.5;  ///< `min.cleanable.dirty.ratio`
     bool validate_records = false;     ///< `record.validation=full`: every batch is decoded
+    /// Of one record of a packed batch; with a limit, every packed batch is decoded.
+    std::int32_t max_decompressed_message_bytes = kAnyRecordBytes;
     /// `producer.id.expiration.ms`: a producer silent for so long is forgotten.
     std::int64_t producer_id_expiration_ms = 24LL * 3600 * 1000;
+
+    /// After so long a segment is closed; in a compacted log also so that its records come in turn.
+    [[nodiscard]] std::int64_t segment_lasts_ms() const {
+        return compacted ? std::min(segment_ms, max_compaction_lag_ms) : segment_ms;
+    }
 };
 
 }  // namespace kaas::storage

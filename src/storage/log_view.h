@@ -10,6 +10,8 @@
 
 namespace kaas::storage {
 
+enum class Isolation { kReadUncommitted, kReadCommitted };
+
 /// What a reader may see of a log, taken at one moment: immutable, cheap to copy, valid as long as
 /// it is held (files stay open under a reader).
 struct LogView {
@@ -23,6 +25,10 @@ struct LogView {
     base::Offset high_watermark{0};
     base::Offset last_stable_offset{0};
 
+    /// Where what a reader may see ends.
+    [[nodiscard]] base::Offset visible_end(Isolation isolation) const {
+        return isolation == Isolation::kReadCommitted ? last_stable_offset : high_watermark;
+    }
     /// The segment that holds `offset`, or the first behind it; null at the end.
     [[nodiscard]] const SegmentSpan* span_of(base::Offset offset) const;
     /// The segment after `span`; null at the end.

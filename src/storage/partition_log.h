@@ -43,8 +43,6 @@ enum class Acks {
     kAll,     ///< acks=all: fsynced, as `flush.messages` asks, and checked
 };
 
-enum class Isolation { kReadUncommitted, kReadCommitted };
-
 struct Appended {
     base::Offset base_offset{-1};
     base::Offset log_start{-1};
@@ -169,8 +167,9 @@ public:
     /// one batch. Thread: one that may block. Errors: as `read`.
     [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> first_at_or_after(
         std::int64_t timestamp_ms, Isolation isolation) KAAS_EXCLUDES(view_mutex_);
-    /// The first record that has the largest timestamp of all (KIP-734). As `first_at_or_after`.
-    [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> of_max_timestamp()
+    /// The first record that has the largest timestamp of all (KIP-734); empty when it may not be
+    /// seen yet. As `first_at_or_after`.
+    [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> of_max_timestamp(Isolation isolation)
         KAAS_EXCLUDES(view_mutex_);
     /// OffsetForLeaderEpoch. Thread: any. Errors: kWrongEpoch, kUnknownEpoch of
     /// `current_leader_epoch`.

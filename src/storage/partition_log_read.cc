@@ -14,6 +14,18 @@
 // What readers call. Nothing here touches the append mutex: readers live on the view.
 
 namespace kaas::storage {
+namespace {
+
+/// Files of a view go when it is old, and the first may be before it is opened: then a newer view
+/// is looked at.
+template <class Look>
+[[nodiscard]] auto look_again_if_gone(Look look) {
+    auto found = look();
+    if (!found && found.error().code == ErrorCode::kNotFound) return look();
+    return found;
+}
+
+}  // namespace
 
 LogView PartitionLog::view() const {
     base::MutexLock lock(view_mutex_);
@@ -59,10 +71,7 @@ Result<LogView> PartitionLog::open_view() const {
 Result<void> PartitionLog::confirm_session() const { return options_.log_dir->session().confirm(); }
 
 Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
-    auto result = read_once(read, patience);
-    // Files of a view go when it is old, and this one was before the first of them was opened.
-    if (!result && result.error().code == ErrorCode::kNotFound) return read_once(read, patience);
-    return result;
+    return look_again_if_gone([&] { return read_once(read, patience); });
 }
 
 Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) {
@@ -96,8 +105,7 @@ namespace {
 
 Result<void> PartitionLog::find_records(const LogView& view, const Read& read, Patience patience,
                                         ReadResult& result) {
-    const auto limit =
-        read.isolation == Isolation::kReadCommitted ? view.last_stable_offset : view.high_watermark;
+    const auto limit = view.visible_end(read.isolation);
     if (read.from >= limit) return {};
     for (const auto* span = view.span_of(read.from); span != nullptr; span = view.next(*span)) {
         if (!span->facts.has_records && goes_on(view, *span, limit)) continue;
@@ -187,9 +195,7 @@ Result<OffsetAndTimestamp> PartitionLog::earliest() const {
 Result<OffsetAndTimestamp> PartitionLog::latest(Isolation isolation) const {
     base::MutexLock lock(view_mutex_);
     if (failure_) return std::unexpected(*failure_);
-    return OffsetAndTimestamp{.offset = isolation == Isolation::kReadCommitted
-                                            ? view_.last_stable_offset
-                                            : view_.high_watermark,
+    return OffsetAndTimestamp{.offset = view_.visible_end(isolation),
                               .leader_epoch = epochs_.latest().value_or(base::kNoLeaderEpoch)};
 }
 
@@ -203,16 +209,19 @@ Result<LeaderEpochs::End> PartitionLog::end_of_epoch(base::LeaderEpoch epoch,
 
 Result<std::optional<OffsetAndTimestamp>> PartitionLog::first_at_or_after(std::int64_t timestamp_ms,
                                                                           Isolation isolation) {
-    KAAS_TRY_ASSIGN(seen, open_view());
-    const auto limit =
-        isolation == Isolation::kReadCommitted ? seen.last_stable_offset : seen.high_watermark;
-    return first_record_at_or_after(volume_, seen, timestamp_ms, limit,
-                                    options_.log_dir->time_site());
+    return look_again_if_gone([&]() -> Result<std::optional<OffsetAndTimestamp>> {
+        KAAS_TRY_ASSIGN(seen, open_view());
+        return first_record_at_or_after(volume_, seen, timestamp_ms, seen.visible_end(isolation),
+                                        options_.log_dir->time_site());
+    });
 }
 
-Result<std::optional<OffsetAndTimestamp>> PartitionLog::of_max_timestamp() {
-    KAAS_TRY_ASSIGN(seen, open_view());
-    return record_of_max_timestamp(volume_, seen, options_.log_dir->time_site());
+Result<std::optional<OffsetAndTimestamp>> PartitionLog::of_max_timestamp(Isolation isolation) {
+    return look_again_if_gone([&]() -> Result<std::optional<OffsetAndTimestamp>> {
+        KAAS_TRY_ASSIGN(seen, open_view());
+        return record_of_max_timestamp(volume_, seen, seen.visible_end(isolation),
+                                       options_.log_dir->time_site());
+    });
 }
 
 }  // namespace kaas::storage

@@ -180,6 +180,7 @@ TEST_F(PartitionLogTest, CommittedReadsStopAtTheOpenTransaction) {
     append_durably(*log, {});
     EXPECT_EQ(log->view().last_stable_offset, base::Offset{2});
     EXPECT_EQ(log->latest(Isolation::kReadCommitted)->offset, base::Offset{2});
+    EXPECT_EQ((*log->of_max_timestamp(Isolation::kReadCommitted))->offset, base::Offset{1});
     EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->offset, base::Offset{4});
     const auto read =
         log->read({.max_bytes = 1 << 20, .isolation = Isolation::kReadCommitted}, Patience::kNever);
@@ -254,7 +255,7 @@ TEST_F(PartitionLogTest, TimesAreFoundToTheRecordAlsoInsidePackedBatches) {
     EXPECT_EQ(find(t + 110), 30);
     EXPECT_EQ(find(t + 309), 39);
     EXPECT_EQ(find(t + 310), -1);
-    const auto newest = log->of_max_timestamp();
+    const auto newest = log->of_max_timestamp(Isolation::kReadUncommitted);
     ASSERT_TRUE(newest && *newest);
     EXPECT_EQ(**newest, (OffsetAndTimestamp{base::Offset{39}, t + 309, base::LeaderEpoch{0}}));
     EXPECT_GT(broker_->log_dir.time_site().decoded(), 0);
@@ -266,7 +267,7 @@ TEST_F(PartitionLogTest, AnEmptyLogHasEndsButNoTimes) {
     EXPECT_EQ(log->earliest()->offset, base::Offset{0});
     EXPECT_EQ(log->earliest()->leader_epoch, base::LeaderEpoch{2});
     EXPECT_EQ(log->latest(Isolation::kReadUncommitted)->leader_epoch, base::LeaderEpoch{2});
-    EXPECT_FALSE(*log->of_max_timestamp());
+    EXPECT_FALSE(*log->of_max_timestamp(Isolation::kReadUncommitted));
     EXPECT_FALSE(*log->first_at_or_after(0, Isolation::kReadUncommitted));
     EXPECT_EQ(*log->end_of_epoch(base::LeaderEpoch{2}, -1),
               (LeaderEpochs::End{base::LeaderEpoch{2}, base::Offset{0}}));

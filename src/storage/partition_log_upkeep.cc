@@ -104,8 +104,10 @@ void PartitionLog::keep_up() {
     for (const auto& trim : trims) wanted = std::max(wanted, trim.before);
     const auto moved = move_start(wanted);
     if (!moved) {
-        base::log::warn("storage", "{}: the log start stays: {}", options_.directory,
-                        moved.error().context);
+        base::log::warn("storage", "{}: the log start stays, and the log ends: {}",
+                        options_.directory, moved.error().context);
+        // The manifest may say what readers do not see: this log has said its last word.
+        abandon(moved.error().code);
     }
     Wakeups wakeups;
     for (auto& trim : trims) {

@@ -27,6 +27,7 @@ using testing::read_all;
 using testing::read_values;
 using testing::to_append;
 
+constexpr auto kAll = Isolation::kReadUncommitted;
 constexpr auto kDirectory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0";
 
 class UpkeepTest : public ::testing::Test {
@@ -42,11 +43,15 @@ protected:
         EXPECT_TRUE(opened) << opened.error().context;
         return opened ? *opened : nullptr;
     }
-    /// One batch a segment, as old as the clock says.
-    void fill(PartitionLog& log, int segments) {
+    struct Age {
+        std::int64_t older_ms = 0;
+    };
+    /// One batch a segment, as old as the clock says, or older.
+    void fill(PartitionLog& log, int segments, Age age = {.older_ms = 0}) {
         for (int i = 0; i < segments; ++i) {
             Answer answer;
-            auto batch = make_batch({.value_bytes = 200, .timestamp_ms = clock_.wall_ms()});
+            auto batch =
+                make_batch({.value_bytes = 200, .timestamp_ms = clock_.wall_ms() - age.older_ms});
             ASSERT_TRUE(
                 log.append(to_append(batch, Acks::kAll, broker_->executor, answer.receiver())));
             broker_->commit_all();
@@ -196,6 +201,73 @@ TEST_F(UpkeepTest, ABrokerThatIsFencedBehindItsLineMovesNothingEither) {
     });
     EXPECT_EQ(delete_records(*log, 2).error().code, ErrorCode::kFenced);
     EXPECT_EQ(log->view().log_start, base::Offset{0});
+}
+
+TEST_F(UpkeepTest, ALogWhoseManifestMayBeAheadOfItsReadersEnds) {
+    auto log = open(0);
+    fill(*log, 3);
+    volume_.set_hook([this](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.path.find("manifest") != std::string::npos) broker_->session.silent = true;
+        return std::nullopt;
+    });
+    EXPECT_EQ(delete_records(*log, 2).error().code, ErrorCode::kIo);
+    volume_.set_hook({});
+    broker_->session.silent = false;
+    ASSERT_TRUE(log->failure()) << "its line is durable, and nobody sees what it says";
+    EXPECT_EQ(delete_records(*log, 1).error().code, ErrorCode::kIo);
+    restart();
+    log = open(1);
+    EXPECT_EQ(log->view().log_start, base::Offset{2});
+    EXPECT_EQ(read_values(*log)->size(), 1);
+    clock_.advance(std::chrono::seconds(10));
+    log->reclaim();
+    broker_->commit_all();
+    log->reclaim();
+    EXPECT_FALSE(exists(0, 0));
+}
+
+TEST_F(UpkeepTest, TimesAreLookedUpInWhatIsLeftWhenASegmentGoesMeanwhile) {
+    config_.file_delete_delay_ms = 0;
+    auto log = open(0);
+    fill(*log, 1);
+    fill(*log, 1, {.older_ms = 7});
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    restart();
+    log = open(1);
+    fill(*log, 1, {.older_ms = 9});
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    for (const auto& [before, looks_up] :
+         {std::pair{1, +[](PartitionLog& asked) { return asked.first_at_or_after(0, kAll); }},
+          std::pair{2, +[](PartitionLog& asked) { return asked.of_max_timestamp(kAll); }}}) {
+        restart();
+        log = open(1 + before);
+        const auto& first = *log->view().sealed->front().segment;
+        volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+            if (step.operation != Operation::kOpen || step.path != first.path()) return {};
+            volume_.set_hook({});
+            EXPECT_EQ(*delete_records(*log, before), base::Offset{before});
+            log->reclaim();
+            return {};
+        });
+        const auto found = looks_up(*log);
+        ASSERT_TRUE(found) << found.error().context;
+        ASSERT_TRUE(*found);
+        EXPECT_EQ((*found)->offset, base::Offset{before});
+        EXPECT_EQ((*found)->timestamp_ms, clock_.wall_ms() - (before == 1 ? 7 : 9));
+        ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    }
+    EXPECT_FALSE(exists(0, 0));
+    EXPECT_FALSE(exists(0, 1));
+}
+
+TEST_F(UpkeepTest, TheNewestRecordIsNamedWhileItsSegmentIsThere) {
+    config_.segment_bytes = 1 << 20;
+    auto log = open(0);
+    fill(*log, 1);
+    fill(*log, 1, {.older_ms = 7});
+    ASSERT_TRUE(delete_records(*log, 1));
+    EXPECT_EQ((*log->of_max_timestamp(kAll))->offset, base::Offset{0})
+        << "as Apache, though it was deleted";
 }
 
 TEST_F(UpkeepTest, AFencedBrokerUnlinksNothing) {

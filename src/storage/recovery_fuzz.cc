@@ -43,7 +43,7 @@ void put(Volume& volume, const std::string& path, std::string_view text) {
 void use(testing::Broker& broker, PartitionLog& log) {
     (void)testing::read_values(log);
     (void)log.first_at_or_after(0, Isolation::kReadCommitted);
-    (void)log.of_max_timestamp();
+    (void)log.of_max_timestamp(Isolation::kReadUncommitted);
     bool acknowledged = false;
     const auto bytes = testing::make_batch({});
     if (!log.append(testing::to_append(bytes, Acks::kAll, broker.executor,

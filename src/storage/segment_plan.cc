@@ -36,7 +36,7 @@ bool SegmentPlan::must_roll_before(const BatchFacts& batch, std::int64_t now_ms,
         first_timestamp_ms_ >= 0
             ? std::max(batch.max_timestamp_ms, first_timestamp_ms_) - first_timestamp_ms_
             : now_ms - created_ms_;
-    if (waited > config.segment_ms - jitter_ms_) return true;
+    if (waited > config.segment_lasts_ms() - jitter_ms_) return true;
     const auto index_bytes = std::int64_t{config.segment_index_bytes};
     // One slot of the time index is kept for the entry that closes it.
     return offset_entries_ >= index_bytes / std::int64_t{OffsetEntry::kBytes} ||

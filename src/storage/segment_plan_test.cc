@@ -105,6 +105,18 @@ TEST_F(SegmentPlanTest, AgeGoesByTheRecordsTimes) {
     EXPECT_TRUE(rolls(next(10, 1501), 0));
 }
 
+TEST_F(SegmentPlanTest, ASegmentOfACompactedLogLastsNoLongerThanItsRecordsMayWait) {
+    config_.segment_ms = 1000;
+    config_.max_compaction_lag_ms = 200;
+    add(10, 500);
+    EXPECT_FALSE(rolls(next(10, 701))) << "the lag is that of compaction";
+    config_.compacted = true;
+    EXPECT_FALSE(rolls(next(10, 700)));
+    EXPECT_TRUE(rolls(next(10, 701)));
+    config_.segment_ms = 100;
+    EXPECT_TRUE(rolls(next(10, 601)));
+}
+
 TEST_F(SegmentPlanTest, WithoutTimesAgeGoesByTheClock) {
     config_.segment_ms = 1000;
     add(10, -1);

@@ -97,15 +97,16 @@ Result<Found> first_record_at_or_after(Volume& volume, const LogView& view,
     return Found{};
 }
 
-Result<Found> record_of_max_timestamp(Volume& volume, const LogView& view, wire::DecodeSite& site) {
+Result<Found> record_of_max_timestamp(Volume& volume, const LogView& view, base::Offset limit,
+                                      wire::DecodeSite& site) {
     const SegmentSpan* newest = nullptr;
     for (const auto* span : spans_of(view)) {
         if (newest == nullptr || span->facts.max_timestamp_ms > newest->facts.max_timestamp_ms)
             newest = span;
     }
     if (newest == nullptr || newest->facts.max_timestamp_ms < 0) return Found{};
-    return first_in_segment(volume, *newest, newest->facts.max_timestamp_ms, view.log_start,
-                            view.high_watermark, site);
+    return first_in_segment(volume, *newest, newest->facts.max_timestamp_ms, newest->facts.base,
+                            limit, site);
 }
 
 }  // namespace kaas::storage

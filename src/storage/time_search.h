@@ -24,8 +24,9 @@ struct OffsetAndTimestamp {
     Volume& volume, const LogView& view, std::int64_t timestamp_ms, base::Offset limit,
     wire::DecodeSite& site);
 
-/// The first record that has the newest time of all (KIP-734). As above.
+/// The first record that has the newest time of all (KIP-734); empty when it is not below `limit`.
+/// As in Apache, a record that was deleted counts as long as its segment is there. As above.
 [[nodiscard]] Result<std::optional<OffsetAndTimestamp>> record_of_max_timestamp(
-    Volume& volume, const LogView& view, wire::DecodeSite& site);
+    Volume& volume, const LogView& view, base::Offset limit, wire::DecodeSite& site);
 
 }  // namespace kaas::storage

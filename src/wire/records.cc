@@ -92,16 +92,20 @@ Result<UnpackedRecords> unpack_records(const BatchView& batch, DecodeSite& site,
     return UnpackedRecords{.unpacked = std::move(unpacked), .bytes = bytes};
 }
 
-RecordReader::RecordReader(const BatchHeader& header, UnpackedRecords records)
+RecordReader::RecordReader(const BatchHeader& header, UnpackedRecords records,
+                           std::int32_t record_bytes_max)
     : header_(header),
       unpacked_(std::move(records.unpacked)),
       rest_(records.bytes),
-      left_(header.count) {}
+      left_(header.count),
+      record_bytes_max_(record_bytes_max) {}
 
 Result<RecordReader> RecordReader::open(const BatchView& batch, DecodeSite& site,
-                                        std::size_t limit_bytes) {
-    KAAS_TRY_ASSIGN(records, unpack_records(batch, site, limit_bytes));
-    return RecordReader(batch.header, std::move(records));
+                                        UnpackLimits limits) {
+    KAAS_TRY_ASSIGN(records, unpack_records(batch, site, limits.batch_bytes));
+    const bool packed = batch.header.compression() != Compression::kNone;
+    return RecordReader(batch.header, std::move(records),
+                        packed ? limits.record_bytes : UnpackLimits{}.record_bytes);
 }
 
 Result<bool> RecordReader::next(Record& record) {
@@ -117,6 +121,11 @@ Result<bool> RecordReader::next(Record& record) {
         return base::fail(CodecError::kInvalid,
                           fmt::format("a record of {} bytes, {} are left; {} to come", size,
                                       rest_.size(), left_));
+    }
+    if (size > record_bytes_max_) {
+        return base::fail(
+            CodecError::kInvalid,
+            fmt::format("a record of {} bytes unpacked, {} at most", size, record_bytes_max_));
     }
     in.int8();  // attributes: none are in use
     record.timestamp_ms = wrapping_sum(header_.base_timestamp, in.varlong());

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -61,26 +62,34 @@ struct UnpackedRecords {
 [[nodiscard]] Result<UnpackedRecords> unpack_records(const BatchView& batch, DecodeSite& site,
                                                      std::size_t limit_bytes);
 
+/// What a reader takes of a packed batch.
+struct UnpackLimits {
+    std::size_t batch_bytes = kUnpackedBytesMax;
+    /// Of one record, behind its length (Apache: `max.decompressed.message.bytes`).
+    std::int32_t record_bytes = std::numeric_limits<std::int32_t>::max();
+};
+
 /// Reads the records of one batch, in order.
 /// Thread: one at a time. Records that it gave die with it (or with the batch).
 class RecordReader {
 public:
     /// Errors: as `unpack_records`.
     [[nodiscard]] static Result<RecordReader> open(const BatchView& batch, DecodeSite& site,
-                                                   std::size_t limit_bytes = kUnpackedBytesMax);
+                                                   UnpackLimits limits = {});
 
     /// Puts the next record into `record`, whose memory for headers is used again; false behind the
-    /// last. Errors: kInvalid for what is not a record, for fewer records than the header counts,
-    /// and for bytes behind the last one (Apache: INVALID_RECORD).
+    /// last. Errors: kInvalid for what is not a record or is above the limit, for fewer records
+    /// than the header counts, and for bytes behind the last one (Apache: INVALID_RECORD).
     [[nodiscard]] Result<bool> next(Record& record);
 
 private:
-    RecordReader(const BatchHeader& header, UnpackedRecords records);
+    RecordReader(const BatchHeader& header, UnpackedRecords records, std::int32_t record_bytes_max);
 
     BatchHeader header_;
     std::vector<std::byte> unpacked_;
     ByteView rest_;
     std::int32_t left_;
+    std::int32_t record_bytes_max_;
 };
 
 /// Builds one v2 batch. Ours writes what Apache's `MemoryRecordsBuilder` would, up to the codecs'

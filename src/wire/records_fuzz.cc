@@ -44,7 +44,7 @@ struct Read {
 std::optional<Read> read(base::ByteView batch, wire::DecodeSite& site) {
     auto view = wire::first_batch(batch);
     KAAS_ASSERT(view);
-    auto reader = wire::RecordReader::open(*view, site, kLimitBytes);
+    auto reader = wire::RecordReader::open(*view, site, {.batch_bytes = kLimitBytes});
     if (!reader) return std::nullopt;
     Read result{.reader = std::make_unique<wire::RecordReader>(std::move(*reader)), .records = {}};
     for (;;) {

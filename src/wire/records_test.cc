@@ -30,7 +30,7 @@ class RecordsTest : public ::testing::TestWithParam<Compression> {
 protected:
     Result<std::vector<Record>> read(const Batch& batch, std::size_t limit = kUnpackedBytesMax) {
         KAAS_TRY_ASSIGN(view, first_batch(batch));
-        auto opened = RecordReader::open(view, site_, limit);
+        auto opened = RecordReader::open(view, site_, {.batch_bytes = limit});
         if (!opened) return std::unexpected(opened.error());
         readers_.push_back(std::make_unique<RecordReader>(std::move(*opened)));
         std::vector<Record> all;

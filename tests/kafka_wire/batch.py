@@ -45,6 +45,22 @@ def record(delta: int, key: bytes | None, value: bytes | None, timestamp_delta: 
     return varint(len(out)) + out
 
 
+def pack(codec: int, body: bytes) -> bytes:
+    """As a client would; of a number that names no codec, the bytes as they are."""
+    if codec == CODECS["gzip"]:
+        return gzip.compress(body, mtime=0)
+    if codec == CODECS["snappy"]:
+        import snappy
+        return snappy.compress(body)
+    if codec == CODECS["lz4"]:
+        import lz4.frame
+        return lz4.frame.compress(body, block_linked=False)  # Java reads no other
+    if codec == CODECS["zstd"]:
+        import zstandard
+        return zstandard.ZstdCompressor().compress(body)
+    return body
+
+
 @dataclasses.dataclass
 class Batch:
     """A batch to build: every header field can be set to something wrong."""
@@ -74,8 +90,7 @@ class Batch:
         if body is None:
             body = b"".join(record(i, keys[i], value, stamps[i] - self.base_timestamp)
                             for i, value in enumerate(self.values))
-            if self.attributes & 7 == CODECS["gzip"]:
-                body = gzip.compress(body, mtime=0)
+            body = pack(self.attributes & 7, body)
         count = len(self.values) if self.count is None else self.count
         last = len(self.values) - 1 if self.last_offset_delta is None else self.last_offset_delta
         newest = max(stamps, default=self.base_timestamp) if self.max_timestamp is None else self.max_timestamp

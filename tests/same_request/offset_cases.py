@@ -3,7 +3,7 @@
 import uuid
 
 from harness import Subject, case
-from kafka_wire.batch import Batch
+from kafka_wire.batch import CODECS, Batch
 
 T0 = 1_700_000_000_000
 
@@ -13,11 +13,18 @@ def offsets_body(topic, timestamp, partition=0, epoch=-1, **more) -> dict:
         "partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}]}]}
 
 
+def produced(k: Subject, name: str, deltas, **fields) -> None:
+    """One batch, its records so many milliseconds behind T0."""
+    records = Batch(values=[b"x"] * len(deltas), base_timestamp=T0 + deltas[0],
+                    timestamps=[T0 + delta for delta in deltas], **fields)
+    answer = k.quiet("Produce", 11, k.produce_body(name, records.build()))
+    assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+
+
 def with_times(k: Subject, *batches) -> str:
     name = k.topic()
     for stamps in batches:
-        records = Batch(values=[b"x"] * len(stamps), base_timestamp=stamps[0], timestamps=list(stamps))
-        k.quiet("Produce", 11, k.produce_body(name, records.build()))
+        produced(k, name, [stamp - T0 for stamp in stamps])
     return name
 
 
@@ -52,14 +59,52 @@ def list_offsets_by_time(k: Subject):
 
 
 @case
-def list_offsets_by_time_inside_gzip(k: Subject):
+def list_offsets_by_time_inside_batches_of_every_codec(k: Subject):
+    for codec, number in CODECS.items():
+        name = k.topic(codec)
+        for stamps in ((0, 10, 20), (45, 15, 40, 30), (40, 40), (25, 60, 60, 50), (60, 5)):
+            produced(k, name, stamps, attributes=number)
+        for delta in (-1, 0, 5, 10, 15, 20, 21, 41, 45, 46, 60, 61):
+            k.ask(f"{codec} +{delta}", "ListOffsets", 7, offsets_body(name, T0 + delta))
+        k.ask(f"{codec} max", "ListOffsets", 7, offsets_body(name, -3))
+
+
+@case
+def list_offsets_by_time_without_times_and_before_1970(k: Subject):
     name = k.topic()
-    records = Batch(values=[b"a", b"b", b"c"], timestamps=[T0, T0 + 10, T0 + 20], base_timestamp=T0,
-                    attributes=1)
-    k.quiet("Produce", 11, k.produce_body(name, records.build()))
-    for delta in (0, 5, 10, 15, 20, 25):
+    k.produce("before 1970", name, Batch(base_timestamp=-5))
+    k.ask("max of what has no time", "ListOffsets", 7, offsets_body(name, -3))
+    k.quiet("Produce", 11, k.produce_body(name, Batch(base_timestamp=-1).build()))
+    for asked in (-3, 0, 1):
+        k.ask(f"{asked} of no times", "ListOffsets", 7, offsets_body(name, asked))
+    produced(k, name, (0,))
+    for asked in (-3, 0, 1):
+        k.ask(f"{asked} behind no times", "ListOffsets", 7, offsets_body(name, asked))
+
+
+@case
+def list_offsets_by_time_across_segments(k: Subject):
+    name = k.topic(segment_bytes=1 << 20)
+    for delta in (0, 30, 20, 40, 40, 10):  # a segment each
+        records = Batch(values=[b"x" * 900_000, b"y"], base_timestamp=T0 + delta,
+                        timestamps=[T0 + delta, T0 + delta + 3])
+        k.quiet("Produce", 11, k.produce_body(name, records.build()))
+    for delta in (0, 3, 4, 20, 23, 30, 33, 34, 40, 43, 44):
         k.ask(f"+{delta}", "ListOffsets", 7, offsets_body(name, T0 + delta))
     k.ask("max", "ListOffsets", 7, offsets_body(name, -3))
+
+
+@case
+def list_offsets_by_time_under_log_append_time(k: Subject):
+    name = k.topic(message_timestamp_type="LogAppendTime")
+    for codec in (0, 1):
+        records = Batch(values=[b"x"] * 3, timestamps=[T0, T0 + 50, T0 + 10], attributes=codec)
+        k.quiet("Produce", 11, k.produce_body(name, records.build()))
+    for asked in (0, T0):
+        found = k.quiet("ListOffsets", 7, offsets_body(name, asked))["topics"][0]["partitions"][0]
+        k.note(f"{asked}", [found["error_code"], found["offset"], found["timestamp"] > T0 + 50])
+    found = k.quiet("ListOffsets", 7, offsets_body(name, -3))["topics"][0]["partitions"][0]
+    k.note("max is the first of a batch", [found["offset"] in (0, 3), found["timestamp"] > T0 + 50])
 
 
 @case

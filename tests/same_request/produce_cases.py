@@ -4,7 +4,7 @@ import time
 import uuid
 
 from harness import EXPECTED_SILENCE, Subject, case
-from kafka_wire.batch import Batch, crc32c, headers
+from kafka_wire.batch import CODECS, Batch, crc32c, headers, record
 
 STRANGER = uuid.UUID("01234567-89ab-4def-8123-456789abcdef")
 
@@ -228,11 +228,48 @@ def produce_above_max_message_bytes(k: Subject):
 
 
 @case
+def produce_of_large_records_in_packed_batches(k: Subject):
+    limit = 1000
+    name = k.topic(max_decompressed_message_bytes=limit)
+    around = len(record(0, None, b"x" * limit)) - 2 - limit  # what a record adds to its value
+    for codec, number in CODECS.items():
+        for label, size in (("at the limit", limit - around), ("above", limit - around + 1),
+                            ("far above", 100 * limit)):
+            k.produce(f"{codec}, {label}", name, Batch(values=[b"x" * size], attributes=number))
+        k.produce(f"{codec}, second above", name, Batch(
+            values=[b"x", b"x" * limit], attributes=number))
+        k.produce(f"{codec}, above together", name, Batch(values=[b"x" * 800] * 3, attributes=number))
+    name = k.topic("kept", max_decompressed_message_bytes=limit, compression_type="lz4")
+    for codec in (0, 1):
+        k.produce(f"{codec} packed anew", name, Batch(values=[b"x" * 2000], attributes=codec))
+
+
+@case
 def produce_without_key_to_a_compacted_topic(k: Subject):
-    name = k.topic(cleanup_policy="compact")
-    k.produce("null key", name, Batch())
-    k.produce("one null key of two", name, Batch(values=[b"a", b"b"], keys=[b"k", None]))
-    k.produce("with keys", name, Batch(values=[b"a", b"b"], keys=[b"k", b"l"]))
+    pid = k.producer()
+    for policy in ("compact", "compact,delete"):
+        name = k.topic(policy.replace(",", "-"), cleanup_policy=policy)
+        k.produce("null key", name, Batch())
+        for codec, number in CODECS.items():
+            k.produce(f"two null keys of three, {codec}", name, Batch(
+                values=[b"a", b"b", b"c"], keys=[None, b"k", None], attributes=number))
+            k.produce(f"with keys, {codec}", name, Batch(
+                values=[b"a", None], keys=[b"k", b""], attributes=number))
+        k.produce("of an idempotent producer", name, Batch(
+            producer_id=pid, producer_epoch=0, base_sequence=0))
+        k.produce("who goes on", name, Batch(
+            keys=[b"k"], producer_id=pid, producer_epoch=0, base_sequence=0))
+        k.produce("and an old time", name, Batch(values=[b"a", b"b"], keys=[None, b"k"], base_timestamp=-1))
+        k.produce("not waited for", name, Batch(), acks=0, patience=EXPECTED_SILENCE)
+    k.ask("beside a good partition", "Produce", 11, both_of_two(k))
+
+
+def both_of_two(k: Subject) -> dict:
+    name = k.topic("two", partitions=2, cleanup_policy="compact")
+    body = k.produce_body(name, Batch().build())
+    body["topic_data"][0]["partition_data"].append(
+        {"index": 1, "records": Batch(keys=[b"k"]).build()})
+    return body
 
 
 def idempotent(pid: int, sequence: int, epoch: int = 0, count: int = 1) -> Batch:

@@ -4,7 +4,7 @@ import time
 
 from harness import Subject, case, fetch_body
 from kafka_wire.batch import Batch
-from offset_cases import epoch_body, offsets_body
+from offset_cases import T0, epoch_body, offsets_body, with_times
 
 
 def delete_body(topic: str, offset: int, partition: int = 0) -> dict:
@@ -92,6 +92,16 @@ def log_start_in_every_answer(k: Subject):
     k.produce("the next", name, Batch())
 
 
+@case
+def times_of_what_is_left(k: Subject):
+    name = with_times(k, [T0 + 50, T0], [T0 + 10, T0 + 20], [T0 + 20, T0 + 5])
+    for start in (1, 2, 4, 5, 6):
+        delete(k, f"up to {start}", name, start)
+        for delta in (0, 6, 15, 20, 21, 50, 51):
+            k.ask(f"+{delta} from {start} on", "ListOffsets", 11, offsets_body(name, T0 + delta))
+        k.ask(f"newest from {start} on", "ListOffsets", 11, offsets_body(name, -3))
+
+
 def await_start(k: Subject, name: str, start: int) -> None:
     k.await_answer(lambda a: a["topics"][0]["partitions"][0]["offset"] == start,
                    "ListOffsets", 7, offsets_body(name, -2))
@@ -122,6 +132,8 @@ def retention_of_a_log_that_is_all_old(k: Subject):
     k.fill(name, 2)
     await_start(k, name, 4)
     k.ask("end", "ListOffsets", 7, offsets_body(name, -1))
+    k.ask("newest", "ListOffsets", 7, offsets_body(name, -3))
+    k.ask("a time", "ListOffsets", 7, offsets_body(name, 1))
     k.ask("fetch", "Fetch", 12, fetch_body(name, 4))
     k.ask("fetch below", "Fetch", 12, fetch_body(name, 0))
     k.produce("next", name, Batch())

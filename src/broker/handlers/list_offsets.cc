@@ -54,7 +54,7 @@ Found find(storage::PartitionLog& log, std::int64_t timestamp, storage::Isolatio
         case kLatest: return log.latest(isolation);
         case kEarliest:
         case kEarliestLocal: return log.earliest();
-        case kMaxTimestamp: return log.of_max_timestamp();
+        case kMaxTimestamp: return log.of_max_timestamp(isolation);
         case kLatestTiered:
         case kEarliestPendingUpload: return std::nullopt;
         default: return log.first_at_or_after(timestamp, isolation);
