@@ -16,11 +16,16 @@ bool is_ready(cluster::Node& node) {
     return node.partitions().opening() == 0 && node.partitions().offline() == 0;
 }
 
+/// True when brokers take this one for their controller, and its reign has ended.
+bool lacks_office(cluster::Node& node) {
+    return node.partitions().image()->controller() == node.id() && !node.controller().reigning();
+}
+
 const char* status_of(cluster::Node& node, bool wedged, bool draining) {
     if (wedged) return "wedged";
     if (draining) return "draining";
     if (node.storage_stalled()) return "stalled";
-    return is_ready(node) ? "ok" : "degraded";
+    return is_ready(node) && !lacks_office(node) ? "ok" : "degraded";
 }
 
 std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config,

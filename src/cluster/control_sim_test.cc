@@ -142,6 +142,59 @@ TEST(ControlSim, AnswersSurviveACrashAtEachStep) {
     }
 }
 
+/// One step fails, and with it perhaps the reign; the process that was the controller becomes it
+/// again. Every step has its turn, those of the return included.
+TEST(ControlSim, AnswersSurviveAFailureAtEachStepAndTheSameProcessReignsOn) {
+    using Effect = storage::Fault::Effect;
+    for (const auto effect : {Effect::kNone, Effect::kHalf, Effect::kWhole}) {
+        for (std::uint64_t at = 0;; ++at) {
+            ControlWorld world;
+            auto process = world.elect();
+            ASSERT_TRUE(world.create(*process, "a"));
+            std::uint64_t left = at;
+            bool reached = false;
+            world.volume.set_hook([&](const MemoryVolume::Step&) -> std::optional<storage::Fault> {
+                if (reached || left-- != 0) return std::nullopt;
+                reached = true;
+                return storage::Fault{storage::ErrorCode::kNoSpace, effect};
+            });
+            int attempts = 0;
+            const auto go_on = [&] {
+                while (!process->controller->reigning() && ++attempts < 10) {
+                    world.stand_again(*process);
+                }
+            };
+            for (const std::string name : {"b", "c"}) {
+                world.create(*process, name);
+                process->controller->step();
+                go_on();
+                world.producer_ids(*process, 3);
+                go_on();
+                world.remove(*process, "a");
+                go_on();
+                process->controller->beat();
+                // Failed now, whatever the fault has met: a return is among the steps.
+                world.volume.fail_nth(storage::Operation::kSync, 1, {});
+                world.create(*process, "unanswered-" + name);
+                go_on();
+                world.producer_ids(*process, 3);
+                go_on();
+            }
+            world.volume.set_hook(nullptr);
+            ASSERT_LE(attempts, 3) << "one fault costs one attempt";
+            ASSERT_TRUE(world.create(*process, "d"));
+            ASSERT_EQ(world.violation(*world.pushed.rbegin()->second.back()), "")
+                << "step " << at << " failed";
+            world.volume.crash();
+            auto next = world.elect();
+            ASSERT_NE(next, nullptr);
+            ASSERT_EQ(world.violation(*world.pushed.rbegin()->second.back()), "")
+                << "step " << at << " failed";
+            if (!reached) break;
+        }
+    }
+}
+
 /// Processes that take turns within each other's steps, by a seed.
 class Chaos {
 public:
@@ -176,7 +229,9 @@ private:
         ++depth_;
         busy_[who] = true;
         auto& process = processes_[who];
-        if (!process || !process->controller->reigning()) {
+        if (process && !process->controller->reigning() && pick(2) == 0) {
+            world_.stand_again(*process);
+        } else if (!process || !process->controller->reigning()) {
             process = world_.elect();
         } else {
             const auto name = std::string(1, static_cast<char>('a' + pick(4)));

@@ -23,10 +23,18 @@ namespace kaas::cluster {
 /// A rule taken away, to see that the test would notice.
 enum class Mutant { kNone, kNoCheck, kNoMark };
 
-/// Passes everything on, but ends nobody.
-class UnmarkedVolume final : public storage::Volume {
+/// Looks at nothing, and believes that it lives.
+class NeverMarked final : public storage::DirectoryHandle {
 public:
-    explicit UnmarkedVolume(storage::Volume& real) : real_(real) {}
+    storage::Result<storage::Liveness> look() override { return storage::Liveness::kAlive; }
+    storage::Result<void> beat(std::int64_t) override { return {}; }
+    storage::Result<std::int64_t> last_beat() override { return 0; }
+};
+
+/// Passes everything on, but for the rule taken away.
+class MutantVolume final : public storage::Volume {
+public:
+    MutantVolume(storage::Volume& real, Mutant mutant) : real_(real), mutant_(mutant) {}
     template <class T>
     using Out = storage::Result<T>;
     Out<std::unique_ptr<storage::File>> create(const std::string& p) override {
@@ -48,38 +56,39 @@ public:
         return real_.lock(p, t);
     }
     Out<std::unique_ptr<storage::DirectoryHandle>> hold(const std::string& p) override {
+        if (mutant_ == Mutant::kNoCheck) return std::make_unique<NeverMarked>();
         return real_.hold(p);
     }
-    Out<void> mark(const std::string&, storage::MarkKind) override { return {}; }
+    Out<void> mark(const std::string& p, storage::MarkKind kind) override {
+        if (mutant_ == Mutant::kNoMark) return {};
+        return real_.mark(p, kind);
+    }
     bool is_local() const override { return real_.is_local(); }
     Out<storage::Space> space() override { return real_.space(); }
     const std::string& root() const override { return real_.root(); }
 
 private:
     storage::Volume& real_;
-};
-
-/// Believes that it lives.
-class NeverFenced final : public storage::SessionCheck {
-public:
-    storage::Result<void> confirm() override { return {}; }
+    const Mutant mutant_;
 };
 
 /// One volume, any number of controllers, one broker that applies every push at once.
 class ControlWorld {
 public:
-    explicit ControlWorld(Mutant mutant = Mutant::kNone) : mutant_(mutant) {
+    explicit ControlWorld(Mutant mutant = Mutant::kNone) : seen_(volume, mutant) {
         EXPECT_TRUE(prepare_cluster(volume));
     }
 
     /// A controller's process.
     struct Process {
-        std::unique_ptr<ElectedEpoch> office;
         std::unique_ptr<Controller> controller;
     };
 
     /// Takes office and registers the broker. Null when somebody else was faster.
     std::unique_ptr<Process> elect();
+    /// A process whose reign has ended takes office again, as the broker that it is. False when
+    /// that failed, too.
+    bool stand_again(Process& process);
     /// True when the answer says that the topic stands.
     bool create(Process& process, const std::string& name);
     bool remove(Process& process, const std::string& name);
@@ -98,31 +107,21 @@ public:
     bool producer_id_twice = false;
 
 private:
-    Mutant mutant_;
-    UnmarkedVolume unmarked_{volume};
-    NeverFenced never_fenced_;
+    MutantVolume seen_;
     base::InlineExecutor here_;
 };
 
 inline std::unique_ptr<ControlWorld::Process> ControlWorld::elect() {
-    storage::Volume& seen =
-        mutant_ == Mutant::kNoMark ? static_cast<storage::Volume&>(unmarked_) : volume;
-    auto reign = begin_reign(seen, base::BrokerId(1), std::nullopt);
+    auto reign = begin_reign(seen_, base::BrokerId(1), std::nullopt);
     if (!reign) return nullptr;
     auto process = std::make_unique<Process>();
-    process->office = std::move(reign->session);
-    storage::SessionCheck* check = process->office.get();
-    if (mutant_ == Mutant::kNoCheck) check = &never_fenced_;
     auto* place = process.get();
     process->controller = std::make_unique<Controller>(
-        ControllerParts{.log = std::move(reign->log),
-                        .image = std::move(reign->image),
-                        .session = check,
-                        .config = {},
-                        .push = [this, place](const Push& push) {
-                            pushed[push.image->version().epoch].push_back(push.image);
-                            place->controller->applied(base::BrokerId(1), push.image->version());
-                        }});
+        ControllerOptions{.config = {}, .push = [this, place](const Push& push) {
+                              pushed[push.image->version().epoch].push_back(push.image);
+                              place->controller->applied(base::BrokerId(1), push.image->version());
+                          }});
+    process->controller->begin(std::move(*reign));
     catalog::Broker broker{.id = base::BrokerId(1)};
     broker.sessions.emplace("main", base::Incarnation{base::Uuid::random()});
     bool joined = false;
@@ -130,6 +129,14 @@ inline std::unique_ptr<ControlWorld::Process> ControlWorld::elect() {
         broker, {&here_, [&](Result<std::monostate> result) { joined = result.has_value(); }});
     process->controller->step();
     return joined ? std::move(process) : nullptr;
+}
+
+inline bool ControlWorld::stand_again(Process& process) {
+    auto reign = begin_reign(seen_, base::BrokerId(1), std::nullopt);
+    if (!reign) return false;
+    pushed[reign->image->version().epoch].push_back(reign->image);
+    process.controller->begin(std::move(*reign));
+    return true;
 }
 
 inline bool ControlWorld::create(Process& process, const std::string& name) {

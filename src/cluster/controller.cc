@@ -1,5 +1,6 @@
 #include "cluster/controller.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/log.h"
@@ -11,13 +12,17 @@
 #include "cluster/balancer.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
+#include "cluster/reign.h"
 #include "cluster/topic_admin.h"
+#include "storage/error.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <expected>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,34 +69,39 @@ std::set<base::BrokerId> living_brokers(const catalog::Image& image) {
     return living;
 }
 
-/// Reports may be late: of topics that are gone, of epochs that are over. And they may have been
-/// made again before a slow step took the first.
+/// Reports may be late: of topics that are gone, of epochs that are over.
 template <class Report>
-std::vector<Report> still_news(std::vector<Report> reports, const catalog::Image& image) {
-    std::set<Report> heard;
-    std::erase_if(reports, [&](const Report& report) {
+std::vector<Report> still_news(const std::set<Report>& reports, const catalog::Image& image) {
+    std::vector<Report> news;
+    std::ranges::copy_if(reports, std::back_inserter(news), [&](const Report& report) {
         const auto* partition = image.partition(report.partition);
-        return partition == nullptr || !catalog::is_news(*partition, report) ||
-               !heard.insert(report).second;
+        return partition != nullptr && catalog::is_news(*partition, report);
     });
-    return reports;
+    return news;
 }
 
 }  // namespace
 
-Controller::Controller(ControllerParts parts)
-    : session_(*parts.session),
-      clock_(*parts.clock),
-      config_(std::move(parts.config)),
-      push_(std::move(parts.push)),
-      wake_(std::move(parts.wake)),
-      epoch_(parts.image->version().epoch),
-      log_(std::move(parts.log)),
-      image_(std::move(parts.image)) {}
+Controller::Controller(ControllerOptions options)
+    : clock_(*options.clock),
+      config_(std::move(options.config)),
+      push_(std::move(options.push)),
+      wake_(std::move(options.wake)),
+      image_(std::make_shared<const catalog::Image>()) {}
 
 Controller::~Controller() {
     end();
     step();  // answers what was still in the queue
+}
+
+void Controller::begin(Reign reign) {
+    KAAS_ASSERT(!reigning() && reign.image->version() > image_->version());
+    image_ = reign.image;
+    reign_ = std::move(reign);
+    next_producer_ = 0;
+    untidy_ = true;
+    ended_by_.reset();
+    reigning_.store(true, std::memory_order_release);
 }
 
 void Controller::enqueue(Job job) {
@@ -157,10 +167,11 @@ void Controller::allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock
     enqueue({[this, count, reply = std::move(reply)](Draft&) mutable {
                  // Unique by the epoch, which nobody else ever has: no line needs to be written.
                  constexpr std::int64_t kPerEpoch = std::int64_t{1} << 32;
+                 const std::int64_t epoch = image_->version().epoch.value();
                  Result<ProducerIdBlock> block = not_controller();
                  if (next_producer_ + count <= kPerEpoch) {
-                     block = ProducerIdBlock{
-                         base::ProducerId(epoch_.value() * kPerEpoch + next_producer_), count};
+                     block = ProducerIdBlock{base::ProducerId(epoch * kPerEpoch + next_producer_),
+                                             count};
                      next_producer_ += count;
                  }
                  return answer_with(std::move(block), std::move(reply));
@@ -188,9 +199,7 @@ void Controller::remove_broker(base::BrokerId broker, Reply<std::monostate> repl
 }
 
 void Controller::released(std::vector<catalog::PartitionEpoch> epochs) {
-    report([&](Reports& reports) {
-        reports.released.insert(reports.released.end(), epochs.begin(), epochs.end());
-    });
+    report([&](Reports& reports) { reports.released.insert(epochs.begin(), epochs.end()); });
 }
 
 void Controller::moved(std::vector<MovedEpoch> epochs) {
@@ -202,11 +211,11 @@ void Controller::moved(std::vector<MovedEpoch> epochs) {
 void Controller::opened(std::vector<catalog::OpenedEpoch> epochs) {
     // Wakes nobody: it shortens later walks, and the next step is soon enough for that.
     base::MutexLock lock(mutex_);
-    reports_.opened.insert(reports_.opened.end(), epochs.begin(), epochs.end());
+    reports_.opened.insert(epochs.begin(), epochs.end());
 }
 
 void Controller::reclaimed(base::TopicId topic) {
-    report([&](Reports& reports) { reports.reclaimed.push_back(topic); });
+    report([&](Reports& reports) { reports.reclaimed.insert(topic); });
 }
 
 void Controller::applied(base::BrokerId broker, catalog::ImageVersion version) {
@@ -222,7 +231,7 @@ base::Clock::Steady Controller::step() {
     {
         base::MutexLock lock(mutex_);
         std::swap(jobs, queue_);
-        std::swap(reports, reports_);
+        if (reigning()) std::swap(reports, reports_);
     }
     Draft draft(*image_);
     std::vector<Answer> now;
@@ -236,7 +245,7 @@ base::Clock::Steady Controller::step() {
             now.push_back(std::move(answer));
         }
     }
-    add_reports(std::move(reports), draft);
+    add_reports(reports, draft);
 
     const bool idle = jobs.empty() && draft.changes().empty();
     const bool good = reigning() && (idle || commit_and_check(draft));
@@ -244,6 +253,7 @@ base::Clock::Steady Controller::step() {
         publish(std::move(draft), std::move(later));
         if (idle) tidy();
     } else {
+        put_back(std::move(reports));
         for (auto& waiting : later) waiting.answer(Verdict::kLost);
     }
     for (auto& answer : now) answer(good ? Verdict::kDone : Verdict::kLost);
@@ -253,15 +263,15 @@ base::Clock::Steady Controller::step() {
 
 bool Controller::commit_and_check(const Draft& draft) {
     if (!draft.changes().empty()) {
-        if (auto done = log_.commit(draft.changes()); !done) {
-            give_up(done.error().context);
+        if (auto done = reign_->log.commit(draft.changes()); !done) {
+            give_up({ErrorCode::kStorage, done.error().context});
             return false;
         }
     }
     // A look that failed proves nothing: nobody may hear of what was done, and nobody can undo it.
     // So a successor has to say what stands.
-    if (auto checked = session_.confirm(); !checked) {
-        give_up(checked.error().context);
+    if (auto checked = reign_->session->confirm(); !checked) {
+        give_up(failed(std::move(checked).error()).error());
         return false;
     }
     return true;
@@ -289,16 +299,24 @@ void Controller::publish(Draft draft, std::vector<Waiting> waiting) {
     });
 }
 
-void Controller::add_reports(Reports reports, Draft& draft) {
-    auto released = still_news(std::move(reports.released), draft.image());
+void Controller::add_reports(const Reports& reports, Draft& draft) {
+    auto released = still_news(reports.released, draft.image());
     if (!released.empty()) draft.add(catalog::Released{released});
     reassign(released, draft);
     reassign(reports.moved, draft);
-    auto opened = still_news(std::move(reports.opened), draft.image());
+    auto opened = still_news(reports.opened, draft.image());
     if (!opened.empty()) draft.add(catalog::Opened{std::move(opened)});
     for (const auto& topic : reports.reclaimed) {
         if (draft.image().deletions().contains(topic)) draft.add(catalog::TopicReclaimed{topic});
     }
+}
+
+void Controller::put_back(Reports reports) {
+    base::MutexLock lock(mutex_);
+    reports_.released.merge(reports.released);
+    std::ranges::move(reports.moved, std::back_inserter(reports_.moved));
+    reports_.opened.merge(reports.opened);
+    reports_.reclaimed.merge(reports.reclaimed);
 }
 
 /// Who gave up an epoch without leaving (its log failed) wants the next one.
@@ -364,33 +382,52 @@ base::Clock::Steady Controller::settle_late(bool idle) {
     return next;
 }
 
-void Controller::give_up(const std::string& why) {
-    base::log::warn("cluster", "controller epoch {} is over: {}", epoch_, why);
+void Controller::give_up(Error why) {
+    // Somebody who has taken office may be why the log failed.
+    if (auto alive = reign_->session->confirm();
+        !alive && alive.error().code == storage::ErrorCode::kFenced) {
+        why = failed(std::move(alive).error()).error();
+    }
+    base::log::warn("cluster", "controller epoch {} is over: {}", image_->version().epoch,
+                    why.context);
+    ended_by_ = std::move(why);
     end();
 }
 
 void Controller::end() {
     reigning_.store(false, std::memory_order_release);
+    reign_.reset();
     settle(Verdict::kLost, [](const Waiting&) { return true; });
 }
 
+void Controller::beat() {
+    if (!reigning()) return;
+    if (auto beaten = reign_->session->beat();
+        !beaten && beaten.error().code == ErrorCode::kFenced) {
+        give_up(std::move(beaten).error());
+    }
+}
+
 void Controller::tidy() {
-    if (untidy_) log_.remove_superseded(session_);
+    auto& log = reign_->log;
+    if (untidy_) log.remove_superseded(*reign_->session);
     untidy_ = false;
-    if (auto settled = log_.settle(); !settled) give_up(settled.error().context);
+    if (auto settled = log.settle(); !settled) {
+        give_up({ErrorCode::kStorage, settled.error().context});
+    }
 }
 
 /// After the answers: a long picture takes its time, and nobody waits for it.
 void Controller::compact() {
-    auto compacted = log_.compact(*image_);
-    if (!compacted) return give_up(compacted.error().context);
+    auto compacted = reign_->log.compact(*image_);
+    if (!compacted) return give_up({ErrorCode::kStorage, compacted.error().context});
     untidy_ = untidy_ || *compacted;
 }
 
 void Controller::resign() {
     step();
     if (!reigning()) return;
-    if (auto released = log_.release(); !released) {
+    if (auto released = reign_->log.release(); !released) {
         base::log::warn("cluster", "the control log has no last line: {}",
                         released.error().context);
     }

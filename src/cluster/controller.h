@@ -4,12 +4,11 @@
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "catalog/change.h"
-#include "catalog/control_log.h"
 #include "catalog/image.h"
 #include "cluster/admin.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
-#include "storage/session_check.h"
+#include "cluster/reign.h"
 
 #include <atomic>
 #include <cstdint>
@@ -28,11 +27,7 @@ struct Push {
     std::vector<catalog::Change> changes;  ///< in order; together they lead to `image`
 };
 
-/// What a controller begins its reign with.
-struct ControllerParts {
-    catalog::ControlLog log;                   ///< this epoch's, with its picture durable
-    catalog::ImagePtr image;                   ///< what the picture says
-    storage::SessionCheck* session = nullptr;  ///< of the election epoch; outlives the controller
+struct ControllerOptions {
     const base::Clock* clock = &base::Clock::system();
     ControllerConfig config;
     /// Gets each push in order, on the thread of `step`.
@@ -41,23 +36,29 @@ struct ControllerParts {
     std::function<void()> wake = [] {};
 };
 
-/// The one writer of the cluster's metadata while its election epoch lasts.
+/// The one writer of the cluster's metadata while it reigns. It outlives its reigns: between two,
+/// and before the first, it answers kNotController and keeps what it is told for the next.
 ///
 /// Requests queue up; `step` takes all that wait, validates each against what the ones before it
 /// did, writes their lines with one fsync, checks its own session, and only then pushes the image
-/// and answers (DESIGN rule 7). The first failure of log or check ends the reign for good:
-/// everything in hand, and all that comes later, gets kNotController. A create, delete or growth is
-/// answered when every living broker has applied it, or at its deadline.
+/// and answers (DESIGN rule 7). The first failure of log or check ends the reign: every request in
+/// hand gets kNotController, and only the next reign, which reads the log, can say what became of
+/// its lines. A create, delete or growth is answered when every living broker has applied it, or at
+/// its deadline.
 ///
-/// Thread: requests, reports and `applied` from any; `step` and `resign` from one at a time, which
-/// may block (the control thread).
+/// Thread: requests, reports and `applied` from any; the rest from one at a time, which may block
+/// (the control thread).
 class Controller {
 public:
-    explicit Controller(ControllerParts parts);
+    explicit Controller(ControllerOptions options);
     /// Answers what still waits with kNotController.
     ~Controller();
     Controller(const Controller&) = delete;
     Controller& operator=(const Controller&) = delete;
+
+    /// Begins a reign, whose image brokers have been given. Requires: none lasts, and the epoch is
+    /// above every one before.
+    void begin(Reign reign);
 
     void create_topics(CreateTopics request, Reply<std::vector<CreatedTopic>> reply);
     void delete_topics(DeleteTopics request, Reply<std::vector<DeletedTopic>> reply);
@@ -72,7 +73,8 @@ public:
     /// A broker has left: it released everything, or every session of it is marked.
     void remove_broker(base::BrokerId broker, Reply<std::monostate> reply);
 
-    /// What holders report about their partitions; reports that are stale by then are dropped.
+    /// What holders report about their partitions: kept until a reign has acted on it; dropped when
+    /// it is stale by then.
     void released(std::vector<catalog::PartitionEpoch> epochs);
     void moved(std::vector<MovedEpoch> epochs);
     void opened(std::vector<catalog::OpenedEpoch> epochs);
@@ -85,12 +87,16 @@ public:
     /// Does all that waits, and answers what is due. Gives the time by which it wants to be called
     /// again.
     base::Clock::Steady step();
+    /// Shows watchers that the reign goes on. A failure proves nothing, unless it is kFenced, which
+    /// ends the reign.
+    void beat();
     /// Ends the reign in good order: the log gets its last line.
     void resign();
 
-    /// False once the reign is over.
+    /// Any thread.
     [[nodiscard]] bool reigning() const { return reigning_.load(std::memory_order_acquire); }
-    [[nodiscard]] base::ControllerEpoch epoch() const { return epoch_; }
+    /// What ended the last reign; empty while one lasts. kFenced: somebody else has taken office.
+    [[nodiscard]] const std::optional<Error>& ended_by() const { return ended_by_; }
 
 private:
     /// How a request ends.
@@ -111,12 +117,13 @@ private:
         base::Clock::Steady deadline;
         Answer answer;
     };
-    /// Need no answer, so they are gathered for the next step.
+    /// Need no answer, so they are gathered for the next good step. Sets: holders repeat themselves
+    /// while nobody reigns.
     struct Reports {
-        std::vector<catalog::PartitionEpoch> released;
+        std::set<catalog::PartitionEpoch> released;
         std::vector<MovedEpoch> moved;
-        std::vector<catalog::OpenedEpoch> opened;
-        std::vector<base::TopicId> reclaimed;
+        std::set<catalog::OpenedEpoch> opened;
+        std::set<base::TopicId> reclaimed;
     };
 
     void enqueue(Job job) KAAS_EXCLUDES(mutex_);
@@ -125,7 +132,9 @@ private:
     template <class Add>
     void report(Add add) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool commit_and_check(const Draft& draft);
-    static void add_reports(Reports reports, Draft& draft);
+    static void add_reports(const Reports& reports, Draft& draft);
+    /// What a step has taken, and could not act on.
+    void put_back(Reports reports) KAAS_EXCLUDES(mutex_);
     static void reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft);
     static void reassign(const std::vector<MovedEpoch>& moved, Draft& draft);
     void publish(Draft draft, std::vector<Waiting> waiting) KAAS_EXCLUDES(mutex_);
@@ -134,25 +143,24 @@ private:
     void settle(Verdict verdict, Due due) KAAS_EXCLUDES(mutex_);
     /// Answers who is late; gives the time to look again.
     [[nodiscard]] base::Clock::Steady settle_late(bool idle) KAAS_EXCLUDES(mutex_);
-    void give_up(const std::string& why);
+    void give_up(Error why);
     void end() KAAS_EXCLUDES(mutex_);
     void compact();
     void tidy();
 
-    storage::SessionCheck& session_;
     const base::Clock& clock_;
     const ControllerConfig config_;
     const std::function<void(const Push&)> push_;
     const std::function<void()> wake_;
-    const base::ControllerEpoch epoch_;
 
     // Of the thread that steps.
-    catalog::ControlLog log_;
-    catalog::ImagePtr image_;
+    std::optional<Reign> reign_;
+    catalog::ImagePtr image_;         ///< as the reign has left it so far
     std::int64_t next_producer_ = 0;  ///< within the epoch
     bool untidy_ = true;              ///< older logs may be there to remove
+    std::optional<Error> ended_by_;
 
-    std::atomic<bool> reigning_ = true;
+    std::atomic<bool> reigning_ = false;
     base::Mutex mutex_;
     std::vector<Job> queue_ KAAS_GUARDED_BY(mutex_);
     Reports reports_ KAAS_GUARDED_BY(mutex_);

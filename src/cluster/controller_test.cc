@@ -45,17 +45,23 @@ protected:
         take_office();
     }
     void take_office() {
+        controller_ = std::make_unique<Controller>(
+            ControllerOptions{.clock = &clock_, .config = {}, .push = [this](const Push& push) {
+                                  pushes_.push_back(push);
+                              }});
+        begin_reign_of(*controller_);
+        join(1);
+    }
+    void begin_reign_of(Controller& controller) {
         auto reign = begin_reign(volume_, base::BrokerId(1), "cluster");
         ASSERT_TRUE(reign) << reign.error().context;
-        office_ = std::move(reign->session);
-        controller_ = std::make_unique<Controller>(
-            ControllerParts{.log = std::move(reign->log),
-                            .image = std::move(reign->image),
-                            .session = office_.get(),
-                            .clock = &clock_,
-                            .config = {},
-                            .push = [this](const Push& push) { pushes_.push_back(push); }});
-        join(1);
+        controller.begin(std::move(*reign));
+    }
+    /// A step that leaves nothing in the log.
+    void fail_a_step() {
+        volume_.fail_nth(Operation::kWrite, 1, {.code = storage::ErrorCode::kNoSpace});
+        controller_->step();
+        ASSERT_FALSE(controller_->reigning());
     }
     void join(int id) {
         catalog::Broker broker{.id = base::BrokerId(id)};
@@ -94,7 +100,6 @@ protected:
     base::InlineExecutor here_;
     MemoryVolume volume_;
     std::vector<Push> pushes_;
-    std::unique_ptr<ElectedEpoch> office_;
     std::unique_ptr<Controller> controller_;
 };
 
@@ -188,8 +193,88 @@ TEST_F(ControllerTest, NothingIsPushedBeforeSyncAndCheck) {
     }
 }
 
+TEST_F(ControllerTest, BetweenTwoReignsEverybodyIsToldSoAtOnce) {
+    create("a");
+    fail_a_step();
+    auto between = create("b");
+    controller_->step();
+    ASSERT_TRUE(*between);
+    EXPECT_EQ(code_of(between), ErrorCode::kNotController);
+    begin_reign_of(*controller_);
+    auto after = create("b");
+    controller_->step();
+    applied(1);
+    ASSERT_TRUE(*after && **after);
+    EXPECT_TRUE((**after)->front().outcome);
+}
+
+TEST_F(ControllerTest, EndOfAReignSaysWhetherSomebodyElseReigns) {
+    create("a");
+    fail_a_step();
+    EXPECT_EQ(controller_->ended_by()->code, ErrorCode::kStorage);
+    begin_reign_of(*controller_);
+    EXPECT_FALSE(controller_->ended_by());
+    auto other = ElectedEpoch::stand(volume_);
+    ASSERT_TRUE(other);
+    controller_->beat();
+    EXPECT_FALSE(controller_->reigning());
+    EXPECT_EQ(controller_->ended_by()->code, ErrorCode::kFenced);
+}
+
+TEST_F(ControllerTest, FailureOfWhoWasSucceededIsHisFence) {
+    auto other = ElectedEpoch::stand(volume_);
+    ASSERT_TRUE(other);
+    create("a");
+    fail_a_step();
+    EXPECT_EQ(controller_->ended_by()->code, ErrorCode::kFenced);
+}
+
+TEST_F(ControllerTest, ReportsInTheHandsOfAFailedStepAreActedOnByTheNextReign) {
+    for (const auto* name : {"released", "moved", "opened", "deleted"}) create(name);
+    controller_->step();
+    const auto partition = [&](const std::string& name) {
+        return base::TopicPartition{image().topic(name)->id, base::PartitionId(0)};
+    };
+    const auto deleted = partition("deleted").topic;
+    auto [answer, reply] = slot<std::vector<DeletedTopic>>();
+    DeleteTopics request;
+    request.topics = {deleted};
+    controller_->delete_topics(request, std::move(reply));
+    controller_->step();
+    ASSERT_TRUE(image().deletions().contains(deleted));
+
+    controller_->released({{partition("released"), base::LeaderEpoch(0)}});
+    controller_->moved({{partition("moved"), base::LeaderEpoch(0), "main"}});
+    controller_->opened({{partition("opened"), base::LeaderEpoch(0), base::LeaderEpoch(0)}});
+    controller_->reclaimed(deleted);
+    fail_a_step();
+    // Said again, and heard while nobody reigns.
+    controller_->released({{partition("released"), base::LeaderEpoch(0)}});
+    controller_->step();
+    begin_reign_of(*controller_);
+    auto nudge = create("nudge");
+    controller_->step();
+    EXPECT_EQ(image().partition(partition("released"))->leader_epoch, base::LeaderEpoch(1));
+    EXPECT_EQ(image().partition(partition("moved"))->leader_epoch, base::LeaderEpoch(1));
+    EXPECT_EQ(image().partition(partition("opened"))->written_epoch, base::LeaderEpoch(0));
+    EXPECT_FALSE(image().deletions().contains(deleted));
+}
+
+TEST_F(ControllerTest, ProducerIdsOfTheNextReignAreItsOwn) {
+    const auto ask = [&] {
+        auto [answer, reply] = slot<ProducerIdBlock>();
+        controller_->allocate_producer_ids(1000, std::move(reply));
+        controller_->step();
+        return ***answer;
+    };
+    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{1} << 32));
+    create("a");
+    fail_a_step();
+    begin_reign_of(*controller_);
+    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{2} << 32));
+}
+
 TEST_F(ControllerTest, SucceededControllerAnswersNobody) {
-    auto old_office = std::move(office_);
     auto old = std::move(controller_);
     take_office();
     auto [answer, reply] = slot<ProducerIdBlock>();

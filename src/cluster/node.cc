@@ -14,8 +14,8 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "cluster/balancer.h"
+#include "cluster/candidacy.h"
 #include "cluster/controller.h"
-#include "cluster/election.h"
 #include "cluster/error.h"
 #include "cluster/identity.h"
 #include "cluster/node_metrics.h"
@@ -162,6 +162,8 @@ private:
     void take(const catalog::ImagePtr& next);
 
     base::Clock::Steady control();
+    void return_to_office();
+    void reigns_since(base::Clock::Steady sought);
     base::Clock::Steady watch();
     void measure();
     void lost(const Error& why);
@@ -169,7 +171,8 @@ private:
     Survey survey_;
     std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
     std::vector<Member> members_;
-    std::unique_ptr<ElectedEpoch> office_;
+    std::unique_ptr<Candidacy> candidacy_;
+    std::string why_without_office_;  ///< told once, not with each attempt
     base::Clock::Steady next_beat_{};
     base::Clock::Steady next_measure_{};
     base::Clock::Steady office_sought_{};
@@ -187,6 +190,11 @@ Result<void> Node::Impl::start() {
     KAAS_ASSERT(!options_.volumes.empty());
     control_ =
         std::make_unique<Loop>("kaas-control", *options_.clock, [this] { return control(); });
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{.clock = options_.clock,
+                          .config = options_.controller,
+                          .push = [this](const Push& push) { take(push.image); },
+                          .wake = [this] { control_->wake(); }});
     watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
     KAAS_TRY(lock_signed());
     KAAS_TRY(look());
@@ -237,15 +245,8 @@ Result<void> Node::Impl::take_office() {
     say_what_is_missing();
     KAAS_TRY(open_sessions());
     KAAS_TRY(mark_the_dead(*reign.image));
-    office_ = std::move(reign.session);
-    controller_ = std::make_unique<Controller>(
-        ControllerParts{.log = std::move(reign.log),
-                        .image = std::move(reign.image),
-                        .session = office_.get(),
-                        .clock = options_.clock,
-                        .config = options_.controller,
-                        .push = [this](const Push& push) { take(push.image); },
-                        .wake = [this] { control_->wake(); }});
+    candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
+    controller_->begin(std::move(reign));
     return {};
 }
 
@@ -362,12 +363,16 @@ Result<void> Node::Impl::join() {
                                  {&here, [&](Result<std::monostate> result) { joined = result; }});
     controller_->step();
     if (!joined) return std::unexpected(std::move(joined).error());
+    reigns_since(office_sought_);
+    return {};
+}
+
+void Node::Impl::reigns_since(base::Clock::Steady sought) {
     metrics_->is_controller.set(1);
     metrics_->reigns.add();
-    metrics_->reign_start.observe_us(std::chrono::duration_cast<std::chrono::microseconds>(
-                                         options_.clock->now() - office_sought_)
-                                         .count());
-    return {};
+    metrics_->reign_start.observe_us(
+        std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought)
+            .count());
 }
 
 void Node::Impl::take(const catalog::ImagePtr& next) {
@@ -375,25 +380,44 @@ void Node::Impl::take(const catalog::ImagePtr& next) {
 }
 
 base::Clock::Steady Node::Impl::control() {
-    const auto next = controller_->step();
+    if (!controller_->reigning() && !lost_) return_to_office();
+    auto next = controller_->step();
     const auto now = options_.clock->now();
     if (now >= next_beat_) {
         next_beat_ = now + options_.beat_interval;
-        // A beat that fails for another reason proves nothing; the next act of the controller
-        // checks again.
-        if (auto beaten = office_->beat(); !beaten && beaten.error().code == ErrorCode::kFenced) {
-            lost(beaten.error());
-        }
+        controller_->beat();
     }
     if (now >= next_measure_) {
         next_measure_ = now + kMeasureInterval;
         measure();
     }
-    if (!controller_->reigning()) {
-        lost({ErrorCode::kNotController, "the controller cannot go on; the log says why"});
-        return base::Clock::Steady::max();
+    if (const auto& why = controller_->ended_by()) {
+        metrics_->is_controller.set(0);
+        if (why->code == ErrorCode::kFenced) lost(*why);
+        next = lost_ ? base::Clock::Steady::max() : candidacy_->due();
     }
-    return std::min(next, next_beat_);
+    return std::min({next, next_beat_, next_measure_});
+}
+
+/// The partitions go on under the epochs that they have: it is the same broker, with the same
+/// sessions, and its successor in office is itself.
+void Node::Impl::return_to_office() {
+    const auto now = options_.clock->now();
+    if (now < candidacy_->due()) return;
+    auto reign = candidacy_->stand(now);
+    if (!reign) {
+        if (reign.error().code == ErrorCode::kFenced) lost(reign.error());
+        const bool news = reign.error().context != why_without_office_;
+        why_without_office_ = reign.error().context;
+        if (news) base::log::warn("cluster", "no new reign for now: {}", why_without_office_);
+        return;
+    }
+    why_without_office_.clear();
+    base::log::info("cluster", "broker {} reigns again, controller epoch {}", options_.id,
+                    reign->image->version().epoch);
+    take(reign->image);
+    controller_->begin(std::move(*reign));
+    reigns_since(now);
 }
 
 void Node::Impl::measure() {

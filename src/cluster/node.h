@@ -50,8 +50,9 @@ struct NodeOptions {
     std::chrono::milliseconds beat_interval{1'000};
     /// Sees each image before reactors do. Called on the control thread, once while it starts.
     std::function<void(const catalog::ImagePtr&)> on_image = [](const catalog::ImagePtr&) {};
-    /// The node cannot go on (fenced, or its control log failed): the process should say so and
-    /// end. Called at most once, on a thread of the node, which must not be stopped from it.
+    /// The node cannot go on, because it was fenced: the process should say so and end. (A volume
+    /// that fails is waited for.) Called at most once, on a thread of the node, which must not be
+    /// stopped from it.
     std::function<void(const Error&)> on_lost = [](const Error&) {};
 };
 

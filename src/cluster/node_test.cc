@@ -404,6 +404,86 @@ TEST_F(NodeTest, ClosingIsBoundedThoughEveryReleaseHangs) {
     node->stop(60s);
 }
 
+/// A disk without space for whatever is named so.
+void fill(MemoryVolume& volume, const std::string& prefix) {
+    volume.set_hook([prefix](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+        using enum storage::Operation;
+        const bool takes = step.operation == kWrite || step.operation == kCreate ||
+                           step.operation == kMakeDirectory;
+        if (!takes || !step.path.starts_with(prefix)) return std::nullopt;
+        return storage::Fault{storage::ErrorCode::kNoSpace};
+    });
+}
+
+TEST_F(NodeTest, ControlLogWithoutSpaceCostsAReignAndNothingElse) {
+    base::ManualClock clock;
+    base::metrics::Registry metrics;
+    auto with = options();
+    with.clock = &clock;
+    with.metrics = &metrics;
+    std::atomic<bool> lost = false;
+    with.on_lost = [&](const Error&) { lost = true; };
+    auto node = Node::start(std::move(with));
+    ASSERT_TRUE(node);
+    ASSERT_TRUE(create(**node, "before"));
+    auto log = (*node)->partitions().reader().find("before", base::PartitionId(0)).log;
+    fill(volume_, "");
+    for (int second = 0; second < 100; ++second) {
+        auto refused = create(**node, "full");
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, ErrorCode::kNotController);
+        clock.advance(1s);
+    }
+    EXPECT_EQ(metrics.gauge("kaas_is_controller", "").value(), 0);
+    EXPECT_FALSE((*node)->controller().reigning());
+    EXPECT_EQ((*node)->partitions().reader().find("before", base::PartitionId(0)).log, log)
+        << "what is open stays so";
+    volume_.set_hook(nullptr);
+    await([&] {
+        clock.advance(1s);
+        return create(**node, "after").has_value();
+    });
+    EXPECT_LE(volume_.list("__cluster/election")->size(), 3U);
+    EXPECT_EQ((*node)->partitions().reader().find("before", base::PartitionId(0)).log, log);
+    EXPECT_EQ((*node)->partitions().image()->topic("full"), nullptr);
+    EXPECT_EQ(metrics.gauge("kaas_is_controller", "").value(), 1);
+    EXPECT_EQ(metrics.counter("kaas_controller_failovers_total", "").value(), 2U);
+    EXPECT_FALSE(lost);
+}
+
+TEST_F(NodeTest, FailureOfAnyStepOfAnActIsFollowedByAReignOfTheSameProcess) {
+    using Effect = storage::Fault::Effect;
+    for (const auto effect : {Effect::kNone, Effect::kHalf, Effect::kWhole}) {
+        for (std::uint64_t at = 0;; ++at) {
+            MemoryVolume volume;
+            base::ManualClock clock;
+            auto with = options();
+            with.volumes = {{"main", &volume}};
+            with.clock = &clock;
+            with.on_lost = [&](const Error& why) { ADD_FAILURE() << why.context; };
+            auto node = Node::start(with);
+            ASSERT_TRUE(node);
+            ASSERT_TRUE(create(**node, "first"));
+            std::atomic<std::uint64_t> passed = 0;
+            volume.set_hook([&](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+                if (!step.path.starts_with("__cluster") || passed++ != at) return std::nullopt;
+                return storage::Fault{storage::ErrorCode::kIo, effect};
+            });
+            const bool second = create(**node, "second").has_value();
+            const bool removed = remove(**node, "first").has_value();
+            volume.set_hook(nullptr);
+            await([&] {
+                clock.advance(1s);
+                return create(**node, "third").has_value();
+            });
+            const auto image = (*node)->partitions().image();
+            if (second) EXPECT_NE(image->topic("second"), nullptr) << at;
+            if (removed) EXPECT_EQ(image->topic("first"), nullptr) << at;
+            if (passed <= at) break;
+        }
+    }
+}
+
 TEST_F(NodeTest, LostSessionIsSaidOnce) {
     std::promise<Error> said;
     auto with = options();

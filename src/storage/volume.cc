@@ -1,5 +1,6 @@
 #include "storage/volume.h"
 
+#include "base/bytes.h"
 #include "base/result.h"
 #include "storage/error.h"
 
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace kaas::storage {
 
@@ -21,6 +23,24 @@ Result<void> remove_tree(Volume& volume, const std::string& path) {
     if (!names) return unless(ErrorCode::kNotFound, volume.unlink(path));  // most likely a file
     for (const auto& name : *names) KAAS_TRY(remove_tree(volume, path + "/" + name));
     return unless(ErrorCode::kNotFound, volume.remove_directory(path));
+}
+
+Result<void> probe_writes(Volume& volume, const std::string& name) {
+    // One that a crash has left says nothing about today.
+    KAAS_TRY(unless(ErrorCode::kNotFound, volume.unlink(name)));
+    const auto write = [&]() -> Result<void> {
+        // More than the first steps of an epoch take, and little for a disk.
+        constexpr std::size_t kBytes = 256 * 1024;
+        KAAS_TRY_ASSIGN(file, volume.create(name));
+        const std::vector<std::byte> bytes(kBytes, std::byte{0x6b});
+        const base::ByteView piece(bytes);
+        KAAS_TRY(file->write_at(0, {&piece, 1}));
+        KAAS_TRY(file->sync());
+        return volume.sync_directory("");
+    };
+    auto written = write();
+    auto removed = unless(ErrorCode::kNotFound, volume.unlink(name));
+    return written ? removed : written;
 }
 
 Result<std::string> read_whole(Volume& volume, const std::string& path, std::size_t limit_bytes) {

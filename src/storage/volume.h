@@ -140,6 +140,11 @@ public:
 /// removed: an earlier attempt got further than it could say.
 [[nodiscard]] Result<void> remove_tree(Volume& volume, const std::string& path);
 
+/// Shows that the volume takes new files, bytes and syncs again: makes the file `name` in its root,
+/// and removes it. For somebody whose next attempt at the real thing would cost something; `name`
+/// is that one's alone. Errors: kNoSpace, kTooManyOpen, kIo.
+[[nodiscard]] Result<void> probe_writes(Volume& volume, const std::string& name);
+
 /// Reads a whole file, at most `limit_bytes` (kCorrupt when it is longer).
 [[nodiscard]] Result<std::string> read_whole(Volume& volume, const std::string& path,
                                              std::size_t limit_bytes);

@@ -1,0 +1,29 @@
+#include "cluster/candidacy.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "cluster/error.h"
+#include "cluster/reign.h"
+#include "storage/volume.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace kaas::cluster {
+
+Candidacy::Candidacy(storage::Volume& volume, base::BrokerId self, std::string cluster_id)
+    : volume_(volume), self_(self), cluster_id_(std::move(cluster_id)) {}
+
+Result<Reign> Candidacy::stand(base::Clock::Steady now) {
+    due_ = now + kFirstPause;
+    auto well = storage::probe_writes(volume_, "kaas.probe." + std::to_string(self_.value()));
+    if (!well) return failed(std::move(well).error());
+    if (last_ && now - *last_ >= kForgotten) pause_ = kFirstPause;
+    last_ = now;
+    due_ = now + pause_;
+    pause_ = std::min(pause_ * 2, kLastPause);
+    return begin_reign(volume_, self_, cluster_id_);
+}
+
+}  // namespace kaas::cluster
