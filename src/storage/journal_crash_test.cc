@@ -8,9 +8,9 @@
 // goes on in the middle of one of the successor's. A failing seed is in the message; run it alone
 // with KAAS_SEED.
 
-#include "base/log.h"
 #include "storage/testing_host.h"
 #include "storage/testing_log.h"
+#include "storage/testing_seeds.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -358,17 +357,13 @@ private:
     std::array<Model, kPartitions> models_;
 };
 
-TEST(JournalCrashTest, NoHistoryLosesOrChangesWhatWasAcknowledgedOrSeen) {
-    const auto* alone = std::getenv("KAAS_SEED");
-    const auto* many = std::getenv("KAAS_SEEDS");
-    const std::uint64_t first = alone != nullptr ? std::stoull(alone) : 1;
-    const std::uint64_t last = alone != nullptr ? first : many != nullptr ? std::stoull(many) : 300;
-    base::log::configure({.level = base::log::Level::kError});
-    for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
+TEST(JournalSimulation, NoHistoryLosesOrChangesWhatWasAcknowledgedOrSeen) {
+    const testing::QuietLog quiet;
+    const auto seeds = testing::Seeds::from_environment(300);
+    for (auto seed = seeds.first; seed < seeds.end && !HasFailure(); ++seed) {
         SCOPED_TRACE("KAAS_SEED=" + std::to_string(seed));
         JournalHistory(seed).run();
     }
-    base::log::configure({});
 }
 
 }  // namespace

@@ -376,7 +376,7 @@ private:
     void want_upkeep() KAAS_REQUIRES(mutex_);
     void keep_up() KAAS_EXCLUDES(mutex_, manifest_mutex_, view_mutex_);
     [[nodiscard]] Result<void> move_start(base::Offset wanted)
-        KAAS_EXCLUDES(manifest_mutex_, view_mutex_);
+        KAAS_EXCLUDES(mutex_, manifest_mutex_, view_mutex_);
     [[nodiscard]] RetentionPlan retention_of(const LogView& view, base::Offset log_start) const
         KAAS_EXCLUDES(view_mutex_);
     /// The files of these segments, which the manifest has dropped durably and no view shows any

@@ -292,5 +292,22 @@ TEST_F(JournaledLogTest, WhatHadEndedBeforeItWasDeletedKeepsNoJournal) {
     EXPECT_TRUE(volume_.list("__journals")->empty());
 }
 
+/// The next epoch was to be on another volume, and never was; nobody has heard that the one before
+/// was written.
+TEST_F(PartitionLogTest, ADirectoryThatIsNotThereSaysNothingOfAnotherVolume) {
+    const auto log = open(0);
+    append_durably(*log, {.value = "kept"});
+    MemoryVolume elsewhere;
+    Broker next(elsewhere, clock_);
+    const auto taken = PartitionLog::open(
+        {.log_dir = &next.log_dir,
+         .directory = log->directory(),
+         .epoch = base::LeaderEpoch{2},
+         .earlier = {{.volume = &elsewhere, .epoch = 1}, {.volume = &volume_, .epoch = 0}},
+         .config = {}});
+    ASSERT_TRUE(taken) << taken.error().context;
+    EXPECT_EQ(read_values(**taken), std::vector<std::string>{"kept"});
+}
+
 }  // namespace
 }  // namespace kaas::storage

@@ -140,6 +140,11 @@ Result<void> PartitionLog::move_start(base::Offset wanted) {
     manifest_.drop(names, start);
     KAAS_TRY(confirm_session());
     {
+        // Under the same session a taker may have read the manifest before that line.
+        base::MutexLock lock_ended(mutex_);
+        if (ended_) return std::unexpected(*ended_);
+    }
+    {
         base::MutexLock view_lock(view_mutex_);
         auto sealed = std::make_shared<std::vector<SegmentSpan>>(*view_.sealed);
         std::erase_if(*sealed, [&](const SegmentSpan& span) {

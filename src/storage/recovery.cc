@@ -192,14 +192,20 @@ private:
         if (options_.earlier.empty()) return std::nullopt;
         const EpochLogPath path{.directory = paths_.directory, .kind = "manifest"};
         auto found = take_over(path, options_.earlier);
+        if (found || found.error().code != ErrorCode::kNotFound) return found;
         const bool written = std::ranges::any_of(options_.earlier, &EpochCandidate::written);
-        if (found || written || found.error().code != ErrorCode::kNotFound) return found;
+        const bool moved = std::ranges::any_of(
+            options_.earlier, [&](const EpochCandidate& one) { return one.volume != &volume_; });
+        if (written && !moved) return found;
         // Nobody knows of a write, and there is no directory. On this machine's file systems that
         // is the truth; elsewhere an absence may be a stale cache entry, and making the directory
-        // is the way to know.
-        if (volume_.is_local()) return std::nullopt;
-        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
-        KAAS_TRY(make_partition_directory(volume_, paths_.directory));
+        // is the way to know. After a move one absent directory says nothing of another volume's.
+        if (!written && !moved && volume_.is_local()) return std::nullopt;
+        for (const auto& candidate : options_.earlier) {
+            if (candidate.written) continue;
+            KAAS_TRY(make_topic_directory(*candidate.volume, paths_.directory));
+            KAAS_TRY(make_partition_directory(*candidate.volume, paths_.directory));
+        }
         return take_over(path, options_.earlier);
     }
 

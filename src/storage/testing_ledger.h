@@ -18,17 +18,25 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace kaas::storage::testing {
 
+/// One record as its producer sends it.
+struct SentRecord {
+    std::string name;  ///< producer and sequence, once in all the world
+    std::string key;
+    std::optional<std::string> value;  ///< none: the key is deleted
+};
+
 /// One record as a consumer sees it.
 struct Seen {
     std::int64_t offset;
     std::int64_t timestamp_ms;
-    std::string value;
+    std::string name{};
+    std::string key{};
+    std::optional<std::string> value{};
 
     friend bool operator==(const Seen&, const Seen&) = default;
 };
@@ -38,7 +46,7 @@ struct Sent {
     std::size_t producer;
     std::int32_t sequence;  ///< the producer's own count; on the wire only if it is idempotent
     std::int64_t timestamp_ms;
-    std::vector<std::string> values;
+    std::vector<SentRecord> records;
     enum class Standing {
         kUnknown,  ///< not answered, or with an error
         kWritten,  ///< survives the process
@@ -52,23 +60,42 @@ struct Sent {
 
 /// The model of a partition: what its producers sent and were answered, and what its consumers saw.
 /// A function that checks gives the violation, if there is one.
+///
+/// Of a compacted partition any record may go for which a later one of its key was seen, and the
+/// last one of its key if it deletes the key and is old enough; for ever, and nothing else.
 class Ledger {
 public:
     using Violation = std::optional<std::string>;
+    /// What to put into a record: one of a few keys, and so many bytes or none at all.
+    struct Filling {
+        int key;
+        std::optional<std::size_t> bytes;
+    };
 
     static constexpr std::size_t kProducers = 4;
+    /// A record may say that it is so much older than its batch's sending.
+    static constexpr std::int64_t kTimestampSlackMs = 60;
+
+    /// `keeps_deletions_ms`: `delete.retention.ms` of a compacted partition.
+    explicit Ledger(std::optional<std::int64_t> keeps_deletions_ms)
+        : keeps_deletions_ms_(keeps_deletions_ms) {}
+
     /// The others never repeat anything.
     [[nodiscard]] static bool idempotent(std::size_t producer) { return producer < 2; }
 
-    /// The next batch of a producer: a record for each number of filling bytes.
+    /// The next batch of a producer.
     Sent& issue(std::size_t producer, std::int64_t timestamp_ms,
-                const std::vector<std::size_t>& fillings) {
+                const std::vector<Filling>& fillings) {
         auto& next = next_sequence_[producer];
         Sent batch{
-            .producer = producer, .sequence = next, .timestamp_ms = timestamp_ms, .values = {}};
-        for (const auto filling : fillings) {
-            batch.values.push_back(fmt::format("{}.{}{:*<{}}", producer, next, "", filling));
-            known_[batch.values.back()] = {producer, next++};
+            .producer = producer, .sequence = next, .timestamp_ms = timestamp_ms, .records = {}};
+        for (const auto& [key, bytes] : fillings) {
+            SentRecord record{.name = fmt::format("{}.{}", producer, next),
+                              .key = fmt::format("key-{}", key),
+                              .value = {}};
+            if (bytes) record.value = std::string(*bytes, '*');
+            known_[record.name] = {producer, next++};
+            batch.records.push_back(std::move(record));
         }
         return sent_.emplace_back(std::move(batch));
     }
@@ -114,84 +141,145 @@ public:
     void begin_at(std::int64_t start) {
         start_ = std::max(start_, start);
         if (end() >= start_) return;
-        while (end() < start_) seen_.push_back({.offset = end(), .timestamp_ms = -1, .value = {}});
+        while (end() < start_) places_.push_back({.record = {.offset = end(), .timestamp_ms = -1}});
         std::ranges::fill(gap_, true);
     }
     [[nodiscard]] std::int64_t start() const { return start_; }
 
-    /// A consumer has read from the log's start. A zombie's log may be short, but never different.
-    [[nodiscard]] Violation observe(const std::vector<Seen>& records, bool all) {
+    /// A consumer has read from the log's start. A zombie's log may be short, but never different;
+    /// `all`: it is the owner's.
+    [[nodiscard]] Violation observe(const std::vector<Seen>& records, bool all,
+                                    std::int64_t now_ms) {
         for (const auto& record : records) {
             if (auto wrong = record.offset < end() ? compare(record) : take_in(record))
                 return wrong;
         }
         if (!all) return std::nullopt;
-        if (std::ssize(records) < end() - start_)
-            return fmt::format("{} of {} records that were seen are there", records.size(),
-                               end() - start_);
-        return find_acknowledged();
-    }
-    /// A record from anywhere against what was seen there.
-    [[nodiscard]] Violation compare(const Seen& record) const {
-        const auto at = static_cast<std::size_t>(record.offset);
-        if (at >= seen_.size() || seen_[at] == record || seen_[at].value.empty())
-            return std::nullopt;
-        return fmt::format("{} was seen at {}, and now {}", short_of(seen_[at].value), at,
-                           short_of(record.value));
-    }
-    [[nodiscard]] const std::vector<Seen>& seen() const { return seen_; }
-    [[nodiscard]] std::int64_t end() const { return std::ssize(seen_); }
-
-    /// The offset of the first record that is not older; -1 when there is none.
-    [[nodiscard]] std::int64_t first_at_or_after(std::int64_t timestamp_ms) const {
-        const auto found = std::ranges::find_if(seen_, [&](const Seen& record) {
-            return record.offset >= start_ && record.timestamp_ms >= timestamp_ms;
-        });
-        return found == seen_.end() ? -1 : found->offset;
-    }
-
-private:
-    [[nodiscard]] static std::string short_of(const std::string& value) {
-        return value.substr(0, value.find('*'));
-    }
-
-    /// A record that nobody has seen before.
-    [[nodiscard]] Violation take_in(const Seen& record) {
-        if (record.offset != end()) return fmt::format("offset {} after {}", record.offset, end());
-        const auto known = known_.find(record.value);
-        if (known == known_.end()) return short_of(record.value) + " was never sent";
-        const auto [producer, sequence] = known->second;
-        auto& next = next_seen_[producer];
-        const bool follows =
-            idempotent(producer) && !gap_[producer] ? sequence == next : sequence >= next;
-        gap_[producer] = false;
-        if (!follows)
-            return fmt::format("{} where {} of the producer is next", short_of(record.value), next);
-        next = sequence + 1;
-        seen_.push_back(record);
+        auto next = start_;
+        for (const auto& record : records) {
+            if (record.offset < start_) continue;
+            for (; next < record.offset; ++next) {
+                if (auto wrong = miss(next, now_ms)) return wrong;
+            }
+            if (auto wrong = find(record)) return wrong;
+            ++next;
+        }
+        for (; next < end(); ++next) {
+            if (auto wrong = miss(next, now_ms)) return wrong;
+        }
         return std::nullopt;
     }
-
+    /// All that was acknowledged has been seen.
     [[nodiscard]] Violation find_acknowledged() const {
         for (const auto& batch : sent_) {
             if (batch.standing == Sent::Standing::kUnknown) continue;
-            for (std::size_t i = 0; i < batch.values.size(); ++i) {
-                const auto offset = static_cast<std::size_t>(batch.offset) + i;
-                if (std::cmp_less(offset, start_)) continue;
-                if (offset >= seen_.size() || seen_[offset].value != batch.values[i])
+            for (std::size_t i = 0; i < batch.records.size(); ++i) {
+                const auto offset = batch.offset + static_cast<std::int64_t>(i);
+                if (offset < start_) continue;
+                if (offset >= end() || at(offset).record.name != batch.records[i].name)
                     return fmt::format("{} was acknowledged at {}, and is not there", batch.name(),
                                        batch.offset);
             }
         }
         return std::nullopt;
     }
+    /// A record from anywhere against what was seen there.
+    [[nodiscard]] Violation compare(const Seen& record) const {
+        if (record.offset >= end()) return std::nullopt;
+        const auto& seen = at(record.offset).record;
+        if (seen == record || seen.name.empty()) return std::nullopt;
+        return fmt::format("{} was seen at {}, and now {}", seen.name, seen.offset, record.name);
+    }
+    [[nodiscard]] std::int64_t end() const { return std::ssize(places_); }
+    [[nodiscard]] std::int64_t timestamp_of(std::int64_t offset) const {
+        return at(offset).record.timestamp_ms;
+    }
+    /// May a reader of the owner's log find nothing at this offset?
+    [[nodiscard]] bool may_miss(std::int64_t offset, std::int64_t now_ms) const {
+        return offset >= end() || offset < start_ || at(offset).gone ||
+               (keeps_deletions_ms_ && (superseded(offset) || outlived(offset, now_ms)));
+    }
+    /// How many records compaction has taken away.
+    [[nodiscard]] std::size_t gone() const {
+        return static_cast<std::size_t>(std::ranges::count_if(places_, &Place::gone));
+    }
 
+    /// The offset of the first record that is not older; -1 when there is none.
+    [[nodiscard]] std::int64_t first_at_or_after(std::int64_t timestamp_ms) const {
+        const auto found = std::ranges::find_if(places_, [&](const Place& place) {
+            return place.record.offset >= start_ && !place.gone &&
+                   place.record.timestamp_ms >= timestamp_ms;
+        });
+        return found == places_.end() ? -1 : found->record.offset;
+    }
+
+private:
+    struct Place {
+        Seen record;
+        bool gone = false;  ///< compacted away
+    };
+
+    [[nodiscard]] const Place& at(std::int64_t offset) const {
+        return places_[static_cast<std::size_t>(offset)];
+    }
+
+    /// A record that nobody has seen before.
+    [[nodiscard]] Violation take_in(const Seen& record) {
+        if (record.offset != end()) return fmt::format("offset {} after {}", record.offset, end());
+        const auto known = known_.find(record.name);
+        if (known == known_.end()) return record.name + " was never sent";
+        const auto [producer, sequence] = known->second;
+        auto& next = next_seen_[producer];
+        const bool follows =
+            idempotent(producer) && !gap_[producer] ? sequence == next : sequence >= next;
+        gap_[producer] = false;
+        if (!follows) return fmt::format("{} where {} of the producer is next", record.name, next);
+        next = sequence + 1;
+        last_of_key_[record.key] = record.offset;
+        places_.push_back({.record = record});
+        return std::nullopt;
+    }
+
+    /// A later record of its key was seen.
+    [[nodiscard]] bool superseded(std::int64_t offset) const {
+        const auto last = last_of_key_.find(at(offset).record.key);
+        return last != last_of_key_.end() && last->second > offset;
+    }
+    /// It deletes its key, and everybody has had the time to see that.
+    [[nodiscard]] bool outlived(std::int64_t offset, std::int64_t now_ms) const {
+        const auto& record = at(offset).record;
+        return !record.value &&
+               record.timestamp_ms + *keeps_deletions_ms_ <= now_ms + kTimestampSlackMs;
+    }
+
+    /// Nothing is at an offset at which something was seen.
+    [[nodiscard]] Violation miss(std::int64_t offset, std::int64_t now_ms) {
+        auto& place = places_[static_cast<std::size_t>(offset)];
+        if (place.record.name.empty()) return std::nullopt;
+        if (!may_miss(offset, now_ms))
+            return fmt::format("{} was seen at {}, and is not there", place.record.name, offset);
+        place.gone = true;
+        return std::nullopt;
+    }
+    /// What compaction has taken away, itself or as the last of its key, does not come back.
+    [[nodiscard]] Violation find(const Seen& record) const {
+        if (at(record.offset).gone)
+            return fmt::format("{} is back at {}", record.name, record.offset);
+        const auto last = last_of_key_.find(record.key);
+        if (last != last_of_key_.end() && last->second > record.offset && at(last->second).gone)
+            return fmt::format("{} at {} outlives the deletion of its key at {}", record.name,
+                               record.offset, last->second);
+        return std::nullopt;
+    }
+
+    const std::optional<std::int64_t> keeps_deletions_ms_;
     std::int32_t next_sequence_[kProducers] = {};
     std::int32_t next_seen_[kProducers] = {};
     std::deque<Sent> sent_;
     std::map<std::string, std::pair<std::size_t, std::int32_t>> known_;
     bool gap_[kProducers] = {};  ///< some of its records may have been deleted before their time
-    std::vector<Seen> seen_;
+    std::vector<Place> places_;  ///< by offset
+    std::map<std::string, std::int64_t> last_of_key_;
     std::int64_t start_ = 0;
 };
 
@@ -205,32 +293,43 @@ private:
     }
     wire::BatchBuilder builder(options);
     auto timestamp_ms = batch.timestamp_ms;
-    for (const auto& value : batch.values)
-        builder.add(timestamp_ms++, base::as_bytes("key"), base::as_bytes(value));
+    for (const auto& record : batch.records) {
+        const wire::RecordHeader name{.key = "name", .value = base::as_bytes(record.name)};
+        std::optional<base::ByteView> value;
+        if (record.value) value = base::as_bytes(*record.value);
+        builder.add(timestamp_ms++, base::as_bytes(record.key), value, {&name, 1});
+    }
     return builder.build();
 }
 
 /// What a read gives, as a client unpacks it.
-[[nodiscard]] inline Result<std::vector<Seen>> records_of(const FileSlice& slice,
-                                                          wire::DecodeSite& site) {
+struct Unpacked {
+    std::vector<Seen> records;
+    std::int64_t next = -1;  ///< where the next read begins; -1: nothing came
+};
+
+[[nodiscard]] inline Result<Unpacked> unpack(const FileSlice& slice, wire::DecodeSite& site) {
     std::vector<std::byte> bytes(slice.length);
     if (slice.length > 0)
         KAAS_TRY(read_exactly(*slice.file, slice.offset, bytes, Patience::kMayBlock));
-    std::vector<Seen> seen;
+    Unpacked unpacked;
     for (base::ByteView rest(bytes); !rest.empty();) {
         const auto batch = wire::first_batch(rest);
         if (!batch) return fail(ErrorCode::kCorrupt, batch.error().context);
         if (!wire::check_crc(*batch)) return fail(ErrorCode::kCorrupt, "wrong CRC");
         rest = rest.subspan(batch->bytes.size());
+        unpacked.next = batch->header.last_offset() + 1;
         auto reader = wire::RecordReader::open(*batch, site);
-        wire::Record record;
-        while (reader && *reader->next(record)) {
-            seen.push_back({.offset = record.offset,
-                            .timestamp_ms = record.timestamp_ms,
-                            .value = std::string(base::as_text(*record.value))});
+        for (wire::Record record; reader && *reader->next(record);) {
+            Seen seen{.offset = record.offset,
+                      .timestamp_ms = record.timestamp_ms,
+                      .name = std::string(base::as_text(*record.headers.at(0).value)),
+                      .key = std::string(base::as_text(*record.key))};
+            if (record.value) seen.value = std::string(base::as_text(*record.value));
+            unpacked.records.push_back(std::move(seen));
         }
     }
-    return seen;
+    return unpacked;
 }
 
 }  // namespace kaas::storage::testing

@@ -8,28 +8,39 @@
 #include "storage/partition_log.h"
 #include "storage/session_check.h"
 #include "storage/testing_log.h"
-#include "storage/volume.h"
 
-#include <cstdint>
+#include <array>
+#include <cstddef>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <utility>
+#include <vector>
 
 namespace kaas::storage::testing {
 
 /// One life of a broker: from its start to its death.
 struct Process final : SessionCheck {
-    /// `confirm` answers the checks of its session.
-    Process(Volume& volume, base::Clock& clock, std::uint64_t checkpoint_bytes,
+    static constexpr std::size_t kPartitions = 2;
+
+    /// What it has of one partition.
+    struct Led {
+        LogPtr log;
+        base::Offset high_watermark{0};
+        bool disturbed = false;  ///< a fault hit since it was opened: its errors prove nothing
+    };
+
+    /// `confirm` answers the checks of its session. A log dir for each of `options`, which need not
+    /// name what is the process's own.
+    Process(const std::vector<LogDirOptions>& options,
             std::function<Result<void>(Process&)> confirm)
-        : on_confirm(std::move(confirm)),
-          log_dir({.volume = &volume,
-                   .session = this,
-                   .io_pool = &pool,
-                   .io_width = 1,
-                   .clock = &clock,
-                   .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid()}},
-                   .checkpoint_bytes = checkpoint_bytes}) {}
+        : on_confirm(std::move(confirm)) {
+        for (auto dir : options) {
+            dir.session = this;
+            dir.io_pool = &pool;
+            dir.io_width = 1;
+            log_dirs.emplace_back(dir);
+        }
+    }
 
     Result<void> confirm() override {
         ++checks;
@@ -38,15 +49,15 @@ struct Process final : SessionCheck {
 
     const std::function<Result<void>(Process&)> on_confirm;
     bool dead = false;
-    bool fenced = false;     ///< its session is marked; it learns that from its checks
-    bool disturbed = false;  ///< a fault hit it since it opened its log: its errors prove nothing
-    int checks = 0;          ///< of its session
-    int busy = 0;            ///< it stands in an operation, which others have interrupted
+    bool fenced = false;  ///< its session is marked; it learns that from its checks
+    int checks = 0;       ///< of its session
+    int busy = 0;         ///< it stands in an operation, which others have interrupted
+    bool in_cycle = false;
+    bool opening = false;
     base::InlineExecutor home;
     HeldExecutor pool;
-    LogDir log_dir;
-    std::shared_ptr<PartitionLog> log;
-    base::Offset high_watermark{0};
+    std::deque<LogDir> log_dirs;
+    std::array<Led, kPartitions> led;
 };
 
 }  // namespace kaas::storage::testing

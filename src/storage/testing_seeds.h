@@ -2,9 +2,13 @@
 
 #include "base/log.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 namespace kaas::storage::testing {
 
@@ -23,6 +27,18 @@ struct Seeds {
         return {.first = 0, .end = many != nullptr ? std::stoull(many) : usual};
     }
 };
+
+/// Takes away one rule after the other: one of the first `seeds` histories must show it, or the
+/// simulation tests nothing.
+template <class Simulation, class Mutant>
+void expect_caught(std::uint64_t seeds,
+                   std::initializer_list<std::pair<Mutant, const char*>> mutants) {
+    for (const auto& [mutant, name] : mutants) {
+        std::uint64_t seed = 0;
+        while (seed < seeds && !Simulation(seed, mutant).run()) ++seed;
+        EXPECT_LT(seed, seeds) << name << " went unnoticed";
+    }
+}
 
 /// Warnings of what a simulation does to the log would drown the tests' own words.
 class QuietLog {
