@@ -6,6 +6,8 @@
 #include "cluster/reign.h"
 #include "storage/volume.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,7 +19,7 @@ Candidacy::Candidacy(storage::Volume& volume, base::BrokerId self, std::string c
 
 Result<Reign> Candidacy::stand(base::Clock::Steady now) {
     due_ = now + kFirstPause;
-    auto well = storage::probe_writes(volume_, "kaas.probe." + std::to_string(self_.value()));
+    auto well = storage::probe_writes(volume_, fmt::format("kaas.probe.{}.control", self_));
     if (!well) return failed(std::move(well).error());
     if (last_ && now - *last_ >= kForgotten) pause_ = kFirstPause;
     last_ = now;

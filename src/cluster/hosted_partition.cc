@@ -17,13 +17,15 @@
 namespace kaas::cluster {
 namespace {
 
+/// Between one epoch and the next: at once after the first failure, then this long, then twice as
+/// long each time.
 constexpr std::chrono::milliseconds kFirstPause{1'000};
 constexpr std::chrono::milliseconds kLastPause{30'000};
 
 }  // namespace
 
 HostedPartition::HostedPartition(base::TopicPartition id, std::string directory)
-    : id_(id), directory_(std::move(directory)), pause_(kFirstPause) {}
+    : id_(id), directory_(std::move(directory)) {}
 
 bool HostedPartition::aim(std::optional<Tenure> tenure) {
     if (tenure && tenure->epoch <= given_up_) tenure.reset();
@@ -52,6 +54,7 @@ HostedPartition::Step HostedPartition::begin() {
     busy_ = true;
     held_ = wanted_;
     retry_at_.reset();
+    serves_since_.reset();
     show(Hosting::kOpening);
     return Step::kOpen;
 }
@@ -68,6 +71,7 @@ void HostedPartition::opened(storage::Result<storage::LogPtr> result, base::Cloc
     }
     log_ = std::move(*result);
     told_.reset();
+    serves_since_ = now;
     if (still_wanted()) show(Hosting::kServing);
 }
 
@@ -98,6 +102,9 @@ void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now)
 }
 
 void HostedPartition::plan_retry(storage::ErrorCode code, base::Clock::Steady now) {
+    // An epoch that lasted was a recovery; what fails now is another fault.
+    if (serves_since_ && now - *serves_since_ >= kLastPause) pause_ = {};
+    disk_failed_at_.reset();
     switch (code) {
         // A new epoch cannot help: the whole incarnation is over, or a person has to look at a
         // file.
@@ -106,19 +113,24 @@ void HostedPartition::plan_retry(storage::ErrorCode code, base::Clock::Steady no
         // Somebody newer was here, so the controller already knows more.
         case storage::ErrorCode::kExists:
         case storage::ErrorCode::kNotFound: retry_at_ = now; return;
-        default: retry_at_ = now + pause_;
+        default: retry_at_ = now + pause_; disk_failed_at_ = now;
     }
 }
 
-std::optional<catalog::PartitionEpoch> HostedPartition::surrender(base::Clock::Steady now) {
-    if (busy_ || log_ || !still_wanted() || !held_ || !retry_at_ || *retry_at_ > now) {
-        return std::nullopt;
-    }
+bool HostedPartition::is_due(base::Clock::Steady now) const {
+    return !busy_ && !log_ && still_wanted() && held_ && retry_at_ && *retry_at_ <= now;
+}
+
+bool HostedPartition::awaits_trial(std::optional<base::Clock::Steady> well_since) const {
+    return disk_failed_at_ && (!well_since || *well_since < *disk_failed_at_);
+}
+
+catalog::PartitionEpoch HostedPartition::surrender(base::Clock::Steady now) {
     // Once more later, should the report get lost; longer each time, should the next epochs fail as
     // well.
     given_up_ = held_->epoch;
+    pause_ = std::clamp(pause_ * 2, kFirstPause, kLastPause);
     retry_at_ = now + pause_;
-    pause_ = std::min(pause_ * 2, kLastPause);
     return catalog::PartitionEpoch{id_, held_->epoch};
 }
 
@@ -127,8 +139,6 @@ std::optional<catalog::OpenedEpoch> HostedPartition::news() {
     const catalog::OpenedEpoch now{id_, held_->epoch,
                                    log_->written_epoch().value_or(base::kNoLeaderEpoch)};
     if (told_ == now) return std::nullopt;
-    // Not at its opening: a log that fails at its first write has not recovered yet.
-    if (now.written == held_->epoch) pause_ = kFirstPause;
     told_ = now;
     return now;
 }

@@ -57,8 +57,14 @@ public:
     /// The open log has failed by itself.
     void failed(const storage::Error& why, base::Clock::Steady now);
 
-    /// The epoch to give up, when its log has failed and the time to try the next one has come.
-    [[nodiscard]] std::optional<catalog::PartitionEpoch> surrender(base::Clock::Steady now);
+    /// True when its log has failed and the time to try the next epoch has come.
+    [[nodiscard]] bool is_due(base::Clock::Steady now) const;
+    /// True when it is the volume that failed, and no trial of it since then has shown that it
+    /// takes writes: the next epoch would only be spent, too. `well_since`: when the last good one
+    /// began.
+    [[nodiscard]] bool awaits_trial(std::optional<base::Clock::Steady> well_since) const;
+    /// The epoch to give up, which is due.
+    [[nodiscard]] catalog::PartitionEpoch surrender(base::Clock::Steady now);
     /// What the controller has not been told about the open log.
     [[nodiscard]] std::optional<catalog::OpenedEpoch> news();
 
@@ -73,7 +79,7 @@ public:
     /// False when the running step is for a tenure that is not wanted any more.
     [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
     [[nodiscard]] const storage::LogPtr& log() const { return log_; }
-    /// Of the running step, or of the log.
+    /// Of the running step, of the log, or of the attempt that failed.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
 
     /// A move to another volume, from its request to the new epoch.
@@ -109,7 +115,9 @@ private:
     bool busy_ = false;
     bool stranded_ = false;
     std::optional<catalog::OpenedEpoch> told_;
-    std::chrono::milliseconds pause_;
+    std::optional<base::Clock::Steady> serves_since_;
+    std::optional<base::Clock::Steady> disk_failed_at_;
+    std::chrono::milliseconds pause_{0};
     std::optional<base::Clock::Steady> retry_at_;
 };
 using HostedPartitionPtr = std::shared_ptr<HostedPartition>;

@@ -18,6 +18,9 @@
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
+#include "storage/volume.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -312,12 +315,7 @@ void PartitionTable::Impl::tick() {
     std::vector<storage::LogPtr> stalled;
     {
         base::MutexLock lock(mutex_);
-        const auto now = options_.clock->now();
-        for (const auto& [id, local] : topics_) {
-            for (const auto& partition : local.partitions) {
-                if (partition) look_after(*partition, now);
-            }
-        }
+        look_after_all();
         std::vector<base::TopicId> removals;
         for (const auto& [id, removal] : removals_) removals.push_back(id);
         for (const auto& id : removals) remove_when_closed(id);
@@ -371,12 +369,52 @@ void PartitionTable::Impl::remove_dropped(const std::vector<storage::LogPtr>& lo
     reclaiming_ = false;
 }
 
+void PartitionTable::Impl::look_after_all() {
+    const auto now = options_.clock->now();
+    for (const auto& [id, local] : topics_) {
+        for (const auto& partition : local.partitions) {
+            if (partition) look_after(*partition, now);
+        }
+    }
+}
+
 void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::Steady now) {
     if (partition.state() == Hosting::kServing) {
         if (auto why = partition.log()->failure()) partition.failed(*why, now);
     }
     if (auto news = partition.news()) outbox_.opened.push_back(*news);
-    if (auto surrendered = partition.surrender(now)) outbox_.released.push_back(*surrendered);
+    if (!partition.is_due(now)) return;
+    const auto trial = trials_.find(partition.tenure().volume);
+    if (partition.awaits_trial(trial == trials_.end() ? std::nullopt : trial->second.well_since)) {
+        return try_writes(partition.tenure().volume);
+    }
+    outbox_.released.push_back(partition.surrender(now));
+}
+
+void PartitionTable::Impl::try_writes(const std::string& volume) {
+    constexpr std::chrono::seconds kPause{1};
+    auto& trial = trials_[volume];
+    const auto now = options_.clock->now();
+    if (closing_ || trial.running || now < trial.next) return;
+    trial.running = true;
+    trial.next = now + kPause;
+    jobs_.emplace_back([self = shared_from_this(), volume] { self->write_trial(volume); });
+}
+
+void PartitionTable::Impl::write_trial(const std::string& volume) {
+    const auto began = options_.clock->now();
+    const auto well = storage::probe_writes(*options_.places.find(volume)->second.volume,
+                                            fmt::format("kaas.probe.{}.logs", options_.self));
+    {
+        base::MutexLock lock(mutex_);
+        auto& trial = trials_[volume];
+        trial.running = false;
+        if (well) {
+            trial.well_since = began;
+            look_after_all();
+        }
+    }
+    flush();
 }
 
 std::vector<storage::LogPtr> PartitionTable::Impl::list_open_logs() const {

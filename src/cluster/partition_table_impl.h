@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,13 @@ struct Outbox {
     std::vector<catalog::PartitionEpoch> released;
     std::vector<MovedEpoch> moved;
     std::vector<base::TopicId> reclaimed;
+};
+
+/// Whether a volume takes writes, for partitions that it has failed.
+struct Trial {
+    std::optional<base::Clock::Steady> well_since;  ///< began the last good one
+    bool running = false;
+    base::Clock::Steady next{};
 };
 
 /// Shared with the jobs that it has on the I/O pool.
@@ -121,7 +129,11 @@ private:
     /// Sends what is in the outbox, and gives queued jobs to the pool.
     void flush() KAAS_EXCLUDES(mutex_);
     void run_jobs() KAAS_EXCLUDES(mutex_);
+    void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    /// Queues a trial of the volume, unless one runs or has just failed.
+    void try_writes(const std::string& volume) KAAS_REQUIRES(mutex_);
+    void write_trial(const std::string& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
     void keep_house() KAAS_EXCLUDES(mutex_);
@@ -139,6 +151,7 @@ private:
     std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
     std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
+    std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
     base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;

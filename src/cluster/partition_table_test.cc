@@ -285,7 +285,6 @@ TEST_F(PartitionTableTest, FailedLogIsGivenUpAndComesBackUnderTheNextEpoch) {
     tick(0s);
     EXPECT_EQ(find().state, Hosting::kOffline);
     EXPECT_EQ(table_->offline(), 1U);
-    tick(2s);
     ASSERT_EQ(released_, (std::vector<catalog::PartitionEpoch>{{first(), base::LeaderEpoch(0)}}));
     assign(1, mine());
     ASSERT_EQ(find().state, Hosting::kServing);
@@ -318,6 +317,48 @@ TEST_F(PartitionTableTest, LogThatDoesNotOpenIsTriedAgainLaterAndLater) {
     }
     assign(4, mine());
     EXPECT_EQ(find().state, Hosting::kServing);
+}
+
+TEST_F(PartitionTableTest, NoEpochIsGivenUpWhileTheVolumeTakesNoWrites) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    std::uint64_t trials = 0;
+    volume_.set_hook([&](const auto& step) -> std::optional<storage::Fault> {
+        if (step.operation == storage::Operation::kCreate) ++trials;
+        if (step.operation != storage::Operation::kWrite) return std::nullopt;
+        return storage::Fault{storage::ErrorCode::kNoSpace};
+    });
+    EXPECT_FALSE(append(*find().log).good());
+    for (int second = 0; second < 600; ++second) tick(1s);
+    EXPECT_TRUE(released_.empty());
+    EXPECT_GT(trials, 500U);
+    EXPECT_LT(trials, 700U) << "one a second, however many partitions";
+    volume_.set_hook(nullptr);
+    tick(1s);
+    ASSERT_EQ(released_, (std::vector<catalog::PartitionEpoch>{{first(), base::LeaderEpoch(0)}}));
+    assign(1, mine());
+    EXPECT_TRUE(append(*find().log).good());
+    EXPECT_TRUE(std::ranges::none_of(
+        *volume_.list(""), [](const std::string& name) { return name.starts_with("kaas.probe"); }));
+}
+
+TEST_F(PartitionTableTest, EpochsThatFailOnAVolumeThatTakesWritesComeSeldom) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    volume_.set_hook([&](const auto& step) -> std::optional<storage::Fault> {
+        const bool log = step.path.ends_with(".log");
+        if (!log || step.operation != storage::Operation::kWrite) return std::nullopt;
+        return storage::Fault{storage::ErrorCode::kNoSpace};
+    });
+    int epoch = 0;
+    for (int second = 0; second < 600; ++second) {
+        if (find().state == Hosting::kServing) append(*find().log);
+        tick(1s);
+        if (released_.empty() || released_.back().epoch < base::LeaderEpoch(epoch)) continue;
+        assign(++epoch, mine());
+    }
+    EXPECT_GT(epoch, 10);
+    EXPECT_LT(epoch, 30) << "a minute of doubling, then two a minute";
 }
 
 TEST_F(PartitionTableTest, FencedLogIsNotTriedAgain) {
