@@ -41,7 +41,7 @@ def one_round(row, servers, number, seconds):
     results = {}
     for name in names[turn:] + names[:turn]:
         settle()
-        results[name] = load(servers[name], row.load, seconds, warmup=1)
+        results[name] = load(servers[name], row.load, seconds, row.warmup)
     return results
 
 

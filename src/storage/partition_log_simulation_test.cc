@@ -228,10 +228,10 @@ private:
         auto& process = *current_;
         abandon_in(process, partition);
         // The journal keeps what its taker needs, however far the others come meanwhile.
-        auto& other = partitions_.back();
-        for (auto turns = pick(0, 12); turns > 0 && &process == current_; --turns) {
+        for (auto turns = pick(0, 20); turns > 0 && &process == current_; --turns) {
+            auto& other = partitions_[(partition.number + 1) % partitions_.size()];
             const auto log = led(process, other).log;
-            if (log == nullptr || log->failure()) return;
+            if (log == nullptr || log->failure()) break;
             send(other);
             cycle(other);
             as(process, [&] { process.pool.run_all(); });
