@@ -14,6 +14,7 @@ import time
 
 import pytest
 from apache import Apache, tool_command
+from dump_log import expect_agreement
 from kafka_wire.batch import CODECS, Batch
 from kafka_wire.connection import Connection
 
@@ -156,3 +157,4 @@ def test_both_leave_the_same(kaas_factory):
             records = sum(isinstance(row, str) for row in ours)
             assert 100 < records < (first + 300) * 2, "little was compacted: the test sees little"
             check_indexes(segments(partition)[:-1])
+            assert expect_agreement(segments(partition)) == {".log": len(ours)}
