@@ -405,14 +405,22 @@ void PartitionTable::Impl::write_trial(const std::string& volume) {
     const auto began = options_.clock->now();
     const auto well = storage::probe_writes(*options_.places.find(volume)->second.volume,
                                             fmt::format("kaas.probe.{}.logs", options_.self));
+    bool news = false;
     {
         base::MutexLock lock(mutex_);
         auto& trial = trials_[volume];
         trial.running = false;
+        const auto why = well ? std::string() : well.error().context;
+        news = std::exchange(trial.said, why) != why;
         if (well) {
             trial.well_since = began;
             look_after_all();
         }
+    }
+    if (news && well) base::log::info("cluster", "volume '{}' takes writes again", volume);
+    if (news && !well) {
+        base::log::warn("cluster", "volume '{}' takes no writes, its failed logs wait: {}", volume,
+                        well.error().context);
     }
     flush();
 }

@@ -57,6 +57,7 @@ struct Trial {
     std::optional<base::Clock::Steady> well_since;  ///< began the last good one
     bool running = false;
     base::Clock::Steady next{};
+    std::string said;  ///< why not: told once, not with each trial
 };
 
 /// Shared with the jobs that it has on the I/O pool.

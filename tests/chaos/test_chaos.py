@@ -6,6 +6,7 @@ consumer has seen must be there. No test restarts a broker to heal it.
 
 import contextlib
 import json
+import resource
 import subprocess
 import threading
 import time
@@ -14,6 +15,7 @@ import urllib.request
 import confluent_kafka
 import pytest
 from broker import binary
+from confluent_kafka.admin import AdminClient, NewTopic
 from ledger import Writer, expect_complete
 
 pytestmark = pytest.mark.timeout(600)
@@ -165,6 +167,61 @@ def test_a_full_volume_heals_when_there_is_space(chaos, broker, request):
             chaos.tell("clear")
             writer.await_acknowledgement()
             until(lambda: health(broker)["status"] == "ok", "the broker is well again")
+    expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def create(broker, topic):
+    """Whether the topic was made; a refusal must be one that clients repeat."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    try:
+        admin.create_topics([NewTopic(topic, 1)], operation_timeout=10)[topic].result(30)
+    except confluent_kafka.KafkaException as error:
+        assert error.args[0].code() == confluent_kafka.KafkaError.NOT_CONTROLLER, error
+        return False
+    return True
+
+
+def reigns(chaos):
+    return len(list((chaos.home / "backing" / "data" / "__cluster" / "election").iterdir()))
+
+
+@pytest.mark.parametrize(("error", "operations"), [
+    ("ENOSPC", ("write", "create", "mkdir")),
+    ("EROFS", ("write", "create", "mkdir", "unlink", "rmdir", "rename", "fsync")),
+], ids=["full", "read-only"])
+def test_a_volume_that_takes_nothing_for_a_while_ends_no_process(chaos, broker, error, operations):
+    with load(broker) as (writer, reader):
+        first, before = reigns(chaos), epochs(chaos)
+        for operation in operations:
+            chaos.tell(f"fail {operation} {error} -1 *")
+        assert not create(broker, "refused")
+        until(lambda: health(broker)["partitions_offline"] == 1 and not health(broker)["is_controller"],
+              "the broker has noticed")
+        known, tried = len(writer.acknowledged), refusals(chaos)
+        until(lambda: refusals(chaos) >= tried + 6, "controller and partition ask the volume again and again")
+        assert not create(broker, "refused")
+        assert len(writer.acknowledged) == known, "acknowledged on a volume that takes nothing"
+        assert reigns(chaos) == first and epochs(chaos) == before, "attempts that could only fail"
+        chaos.tell("clear")
+        until(lambda: create(broker, "made"), "topics can be made again")
+        writer.await_acknowledgement()
+        until(lambda: health(broker)["status"] == "ok", "the broker is well again")
+        assert broker.process.poll() is None
+        assert reigns(chaos) <= first + 2
+    expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def test_a_process_without_descriptors_goes_on_when_it_has_some(chaos, broker):
+    with load(broker) as (writer, reader):
+        soft, hard = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (3, hard))
+        chaos.tell(f"fail fsync EIO 1 {LOGS}")
+        until(lambda: "takes no writes" in broker.log(), "the log has failed, and a trial of the volume")
+        assert broker.process.poll() is None
+        resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        writer.await_acknowledgement()
+        until(lambda: health(broker)["status"] == "ok", "the broker is well again")
+        assert create(broker, "made")
     expect_nothing_lost(chaos, broker, writer, reader)
 
 
