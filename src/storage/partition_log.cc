@@ -409,10 +409,22 @@ bool PartitionLog::begin_job(PoolJob PartitionLog::* job) {
 }
 
 void PartitionLog::end_job(PoolJob PartitionLog::* job) {
-    base::MutexLock lock(mutex_);
-    this->*job = PoolJob::kNone;
-    if ((checkpoint_wanted_ || upkeep_wanted_) && !ended_) ask_for_cycle();
-    idle_.notify_all();
+    std::optional<Error> broken;
+    {
+        base::MutexLock lock(manifest_mutex_);
+        if (epoch_log_) broken = epoch_log_->ended_by();
+    }
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        this->*job = PoolJob::kNone;
+        // Without its manifest it could record nothing any more, no trim and no roll: the next
+        // epoch has one of its own.
+        if (broken && !ended_) end(*broken, wakeups);
+        if ((checkpoint_wanted_ || upkeep_wanted_) && !ended_) ask_for_cycle();
+        idle_.notify_all();
+    }
+    wakeups.post();
 }
 
 void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,

@@ -94,6 +94,26 @@ TEST_F(UpkeepTest, NothingIsWrittenWhileNothingIsToGo) {
     EXPECT_EQ(volume_.steps(), before);
 }
 
+TEST_F(UpkeepTest, LogWhoseManifestTakesNoLineEndsAndTheNextEpochTrims) {
+    auto log = open(0);
+    fill(*log, 3);
+    volume_.set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        const bool manifest = step.path.ends_with(".jsonl");
+        if (!manifest || step.operation != Operation::kWrite) return std::nullopt;
+        return Fault{ErrorCode::kNoSpace};
+    });
+    const auto refused = delete_records(*log, 2);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kNoSpace);
+    volume_.set_hook(nullptr);
+    ASSERT_TRUE(log->failure()) << "it can record nothing any more, and must not stay so";
+    EXPECT_EQ(log->failure()->code, ErrorCode::kNoSpace);
+    auto next = open(1);
+    const auto trimmed = delete_records(*next, 2);
+    ASSERT_TRUE(trimmed) << trimmed.error().context;
+    EXPECT_EQ(*trimmed, base::Offset{2});
+}
+
 TEST_F(UpkeepTest, OldSegmentsLeaveTheLogAndThenTheVolume) {
     auto log = open(0);
     fill(*log, 2);
