@@ -88,10 +88,12 @@ void HostedPartition::let_go() {
     log_.reset();
 }
 
-bool HostedPartition::at_rest() {
+bool HostedPartition::earlier_at_rest() {
     std::erase_if(leaving_, [](const storage::LogPtr& log) { return !log->at_work(); });
-    return !busy_ && !copying && !log_ && leaving_.empty();
+    return leaving_.empty();
 }
+
+bool HostedPartition::at_rest() { return !busy_ && !copying && !log_ && earlier_at_rest(); }
 
 void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {
     base::log::warn("cluster", "{}: epoch {} has failed: {}", directory_, held_->epoch,

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,8 @@ public:
     /// True when nothing of it touches files: no step runs, no log is open, and the last cycle of
     /// every log that it had has ended. A volume that hangs may keep one for long.
     [[nodiscard]] bool at_rest();
+    /// True when no earlier log of it touches files any more.
+    [[nodiscard]] bool earlier_at_rest();
     /// False when the running step is for a tenure that is not wanted any more.
     [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
     [[nodiscard]] const storage::LogPtr& log() const { return log_; }
@@ -90,7 +93,9 @@ public:
         bool handed_over = false;
     };
     std::optional<Moving> moving;
-    bool copying = false;                         ///< a job is at it
+    bool copying = false;  ///< a job is at it
+    /// Where moves have left files that nothing names any more.
+    std::set<std::string> left_volumes;
     bool discarded = false;                       ///< the topic is deleted: no last line is needed
     std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
 

@@ -3,6 +3,7 @@
 // real nodes on two volumes in memory, with faults and deaths at each step of one of them.
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
@@ -14,17 +15,21 @@
 #include "storage/log_config.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
+#include "storage/testing_compaction.h"
 #include "storage/testing_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -41,16 +46,14 @@ using Move = PartitionTable::Move;
 
 class LogDirsTest : public ::testing::Test {
 protected:
+    LogDirsTest() { config_.segment_bytes = 1'000; }  // some segments to carry
+
     NodeOptions options() {
         NodeOptions options;
         options.id = base::BrokerId(1);
         options.volumes = {{.name = "a", .volume = a_.get()}, {.name = "b", .volume = b_.get()}};
         options.endpoints = {{"PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092}};
-        options.log_config = [](const catalog::ConfigMap&) {
-            storage::LogConfig config;
-            config.segment_bytes = 1'000;  // some segments to carry
-            return config;
-        };
+        options.log_config = [this](const catalog::ConfigMap&) { return config_; };
         options.io_pool = &pool_;
         return options;
     }
@@ -113,8 +116,54 @@ protected:
         await(
             [&] { return partition(0).volume() == volume && find(0).state == Hosting::kServing; });
     }
+    /// Moves partition 0 from a to b; `beside` runs once, when the first segment has been copied.
+    void during_a_move(const std::function<void()>& beside) {
+        std::atomic<bool> done = false;
+        b_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+            if (step.operation == Operation::kSyncDirectory && step.path == directory() &&
+                !done.exchange(true))
+                beside();
+            return std::nullopt;
+        });
+        ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+        await_moved("b");
+        b_->set_hook(nullptr);
+        ASSERT_TRUE(done);
+    }
+    void delete_records(std::int64_t before) {
+        std::promise<bool> done;
+        find(0).log->delete_records(
+            base::Offset(before), here_,
+            [&](const storage::Result<base::Offset>& out) { done.set_value(out.has_value()); });
+        EXPECT_TRUE(done.get_future().get());
+    }
+    /// Once what was dropped has gone, the partition's segments on a volume are those of its view.
+    void expect_only_named_files(const std::string& volume) {
+        const auto log = find(0).log;
+        std::set<std::string> named;
+        const auto view = log->view();
+        for (const auto& span : *view.sealed) named.insert(span.segment->path());
+        named.insert(view.last.segment->path());
+        auto& files = volume == "a" ? *a_ : *b_;
+        const auto deadline = base::Clock::system().now() + std::chrono::seconds(20);
+        await([&] {
+            node_->partitions().tick();
+            return logs_below(files, directory()) == named ||
+                   base::Clock::system().now() > deadline;
+        });
+        EXPECT_EQ(logs_below(files, directory()), named);
+    }
+    static std::set<std::string> logs_below(MemoryVolume& volume, const std::string& path) {
+        std::set<std::string> found;
+        if (path.ends_with(".log")) found.insert(path);
+        const auto names = volume.list(path);
+        if (!names) return found;
+        for (const auto& name : *names) found.merge(logs_below(volume, path + "/" + name));
+        return found;
+    }
     std::string directory() { return "orders." + id(0).topic.uuid.to_string() + "/0"; }
 
+    storage::LogConfig config_;  ///< of every topic that is created
     base::InlineExecutor here_;
     std::unique_ptr<MemoryVolume> a_ = std::make_unique<MemoryVolume>("/a");
     std::unique_ptr<MemoryVolume> b_ = std::make_unique<MemoryVolume>("/b");
@@ -272,6 +321,137 @@ TEST_F(LogDirsTest, MoveThatCannotWriteLeavesThePartitionWhereItIs) {
     ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
     await_moved("b");
     EXPECT_EQ(find(0).log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(13));
+}
+
+// ---- beside what else happens to a log --------------------------------------------------------
+
+TEST_F(LogDirsTest, CompactionThatEndsDuringAMoveLeavesNoRecordTwiceAndNoFile) {
+    config_.compacted = true;
+    config_.file_delete_delay_ms = 0;
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::to_string(i) + std::string(100, 'a')));
+    std::vector<std::byte> compacted;
+    during_a_move([&] {
+        const auto log = find(0).log;
+        ASSERT_TRUE(append(0, std::string(900, 'z')));  // rolls
+        storage::testing::TestCleaner cleaner(log->log_dir().clock());
+        ASSERT_TRUE(cleaner.run(*log));
+        EXPECT_GT(cleaner.counts.records_in, cleaner.counts.records_kept);
+        compacted = content(0);
+    });
+    EXPECT_LT(compacted.size(), 3'000U) << "all records have one key";
+    EXPECT_EQ(content(0), compacted);
+    expect_only_named_files("b");
+}
+
+TEST_F(LogDirsTest, CompactionThatStillRunsWhenTheMoveIsDoneDoesNoHarm) {
+    config_.compacted = true;
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    const auto log = find(0).log;
+    std::promise<void> writes;
+    std::promise<void> may_go_on;
+    std::atomic<bool> held = false;
+    a_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kSync &&
+            step.path.find("/00000000/c") != std::string::npos && !held.exchange(true)) {
+            writes.set_value();
+            may_go_on.get_future().wait();
+        }
+        return std::nullopt;
+    });
+    std::thread compaction([&] {
+        storage::testing::TestCleaner cleaner(log->log_dir().clock());
+        EXPECT_FALSE(cleaner.run(*log)) << "its log has ended";
+    });
+    writes.get_future().wait();
+    const auto before = content(0);
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    EXPECT_EQ(content(0), before);
+    EXPECT_TRUE(append(0, "after"));
+    node_->partitions().tick();
+    EXPECT_TRUE(a_->list(directory())) << "not under its feet";
+    may_go_on.set_value();
+    compaction.join();
+    a_->set_hook(nullptr);
+    await([&] {
+        node_->partitions().tick();
+        return !a_->list(directory());
+    });
+}
+
+TEST_F(LogDirsTest, RecordsThatAreDeletedDuringAMoveDoNotComeBack) {
+    config_.file_delete_delay_ms = 500;  // longer than the move, which goes on beside the files
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    during_a_move([&] { delete_records(25); });
+    EXPECT_EQ(find(0).log->earliest()->offset, base::Offset(25));
+    EXPECT_EQ(find(0).log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(30));
+    expect_only_named_files("b");
+}
+
+TEST_F(LogDirsTest, SegmentsWhoseFilesGoDuringAMoveDoNotHoldItUp) {
+    config_.file_delete_delay_ms = 0;
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    during_a_move([&] {
+        delete_records(25);
+        find(0).log->reclaim();
+    });
+    EXPECT_EQ(find(0).log->earliest()->offset, base::Offset(25));
+    expect_only_named_files("b");
+}
+
+TEST_F(LogDirsTest, TopicThatIsDeletedDuringAMoveLeavesNothing) {
+    start();
+    create();
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    const auto topic = id(0).topic;
+    const auto folder = "orders." + topic.uuid.to_string();
+    std::promise<bool> deleted;
+    std::atomic<bool> asked = false;
+    b_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation != Operation::kRename || !step.path.ends_with(".moving")) return {};
+        if (asked.exchange(true)) return {};
+        DeleteTopics request;
+        request.topics = {topic};
+        node_->controller().delete_topics(
+            request, {&here_, [&](const Result<std::vector<DeletedTopic>>& answer) {
+                          deleted.set_value(answer && answer->front().outcome);
+                      }});
+        return {};
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    ASSERT_TRUE(deleted.get_future().get());
+    await([&] {
+        node_->partitions().tick();
+        return node_->partitions().image()->deletions().empty();
+    });
+    for (auto* volume : {a_.get(), b_.get()}) EXPECT_FALSE(volume->list(folder)) << volume->root();
+}
+
+TEST_F(LogDirsTest, OldVolumeThatCannotBeClearedIsTriedAgain) {
+    start();
+    create();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
+    a_->set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation != Operation::kUnlink) return std::nullopt;
+        return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    EXPECT_TRUE(append(0, "after"));
+    EXPECT_TRUE(a_->list(directory()));
+    a_->set_hook(nullptr);
+    await([&] {
+        node_->partitions().tick();
+        return !a_->list(directory());
+    });
 }
 
 TEST_F(LogDirsTest, NeverWrittenPartitionMovesToo) {

@@ -189,7 +189,12 @@ void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenur
     storage::Result<storage::LogPtr> result =
         storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
     if (config) result = open_log(*partition, tenure, *config);
-    if (result && (*result)->written_epoch()) leave_old_volumes(*partition, tenure);
+    // Before the controller forgets them: a death here leaves them to the next life.
+    if (result && (*result)->written_epoch() && note_left_volumes(*partition, tenure)) {
+        leave_old_volumes(partition);
+        base::MutexLock lock(mutex_);
+        partition->copying = false;
+    }
     {
         base::MutexLock lock(mutex_);
         partition->opened(std::move(result), options_.clock->now());
@@ -373,7 +378,12 @@ void PartitionTable::Impl::look_after_all() {
     const auto now = options_.clock->now();
     for (const auto& [id, local] : topics_) {
         for (const auto& partition : local.partitions) {
-            if (partition) look_after(*partition, now);
+            if (!partition) continue;
+            look_after(*partition, now);
+            // What a move could not remove from the old volume at once.
+            if (!partition->left_volumes.empty() && partition->log() &&
+                partition->earlier_at_rest())
+                start_carrying(partition);
         }
     }
 }

@@ -120,8 +120,12 @@ private:
         KAAS_EXCLUDES(mutex_);
     void hand_over(const HostedPartitionPtr& partition, const storage::LogPtr& log,
                    const std::string& volume) KAAS_EXCLUDES(mutex_);
-    void remove_copy(const HostedPartition& partition, const std::string& volume) const;
-    void leave_old_volumes(const HostedPartition& partition, const Tenure& tenure) const;
+    [[nodiscard]] bool remove_copy(const HostedPartition& partition,
+                                   const std::string& volume) const;
+    [[nodiscard]] bool note_left_volumes(HostedPartition& partition, const Tenure& tenure)
+        KAAS_EXCLUDES(mutex_);
+    void leave_old_volumes(const HostedPartitionPtr& partition) KAAS_EXCLUDES(mutex_);
+    void start_carrying(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
 
     void remove_when_closed(const base::TopicId& topic) KAAS_REQUIRES(mutex_);
     void remove(const catalog::Deletion& deletion) KAAS_EXCLUDES(mutex_);

@@ -13,6 +13,7 @@
 #include "storage/log_view.h"
 #include "storage/partition_log.h"
 #include "storage/recovery.h"
+#include "storage/segment.h"
 #include "storage/segment_move.h"
 
 #include <algorithm>
@@ -46,12 +47,15 @@ PartitionTable::Move PartitionTable::Impl::move(const base::TopicPartition& id,
         }
         if (partition->moving && partition->moving->volume == volume) return Move::kBegun;
         partition->moving = HostedPartition::Moving{.volume = volume};
-        if (!std::exchange(partition->copying, true)) {
-            jobs_.emplace_back([self = shared_from_this(), partition] { self->carry(partition); });
-        }
+        start_carrying(partition);
     }
     flush();
     return Move::kBegun;
+}
+
+void PartitionTable::Impl::start_carrying(const HostedPartitionPtr& partition) {
+    if (closing_ || std::exchange(partition->copying, true)) return;
+    jobs_.emplace_back([self = shared_from_this(), partition] { self->carry(partition); });
 }
 
 bool PartitionTable::Impl::is_carried(const HostedPartition& partition, const storage::LogPtr& log,
@@ -60,8 +64,10 @@ bool PartitionTable::Impl::is_carried(const HostedPartition& partition, const st
            partition.log() == log && partition.still_wanted();
 }
 
-/// The job of a move: copies, hands over; begins again when another volume was asked for meanwhile.
+/// The job of a move: removes what earlier ones have left, copies, hands over; begins again when
+/// another volume was asked for meanwhile.
 void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
+    leave_old_volumes(partition);
     while (true) {
         std::string volume;
         storage::LogPtr log;
@@ -75,21 +81,43 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
             }
             volume = partition->moving->volume;
             log = partition->log();
+            partition->left_volumes.erase(volume);
         }
         auto copied = copy(partition, log, volume);
         if (copied && *copied) {
             hand_over(partition, log, volume);
             break;
         }
-        remove_copy(*partition, volume);
-        if (copied) continue;
-        base::log::warn("cluster", "{}: not moved to volume '{}': {}", partition->directory(),
-                        volume, copied.error().context);
+        const bool removed = remove_copy(*partition, volume);
+        if (!copied) {
+            base::log::warn("cluster", "{}: not moved to volume '{}': {}", partition->directory(),
+                            volume, copied.error().context);
+        }
         base::MutexLock lock(mutex_);
+        if (!removed) partition->left_volumes.insert(volume);
+        if (copied) continue;
         if (partition->moving && partition->moving->volume == volume) partition->moving.reset();
     }
     flush();
 }
+
+namespace {
+
+/// Removes the copies of segments that have left the log since. `present` is what may be there.
+storage::Result<void> drop_gone(storage::Volume& volume, const storage::PartitionPaths& paths,
+                                const storage::LogView& view,
+                                std::set<storage::SegmentName>& present) {
+    std::set<storage::SegmentName> now;
+    for (const auto& span : *view.sealed) now.insert(span.facts.name());
+    if (view.last.segment) now.insert(view.last.facts.name());
+    for (const auto& name : present) {
+        if (!now.contains(name)) KAAS_TRY(storage::remove_segment(volume, paths, name));
+    }
+    present = std::move(now);
+    return {};
+}
+
+}  // namespace
 
 /// Copies until little is left for the time in which nobody is served. False: not wanted any more.
 storage::Result<bool> PartitionTable::Impl::copy(const HostedPartitionPtr& partition,
@@ -101,8 +129,10 @@ storage::Result<bool> PartitionTable::Impl::copy(const HostedPartitionPtr& parti
     KAAS_TRY(storage::make_topic_directory(to, partition->directory()));
     KAAS_TRY(storage::make_partition_directory(to, partition->directory()));
     std::uint64_t before = 0;
+    std::set<storage::SegmentName> present;
     for (int round = 0; round < kMostRounds; ++round) {
         const auto view = log->view();
+        KAAS_TRY(drop_gone(to, {partition->directory()}, view, present));
         auto copied = copy_view(partition, log, volume, view);
         // A segment that has left the log meanwhile is not in the next view.
         const bool left = !copied && copied.error().code == storage::ErrorCode::kNotFound;
@@ -144,27 +174,43 @@ void PartitionTable::Impl::hand_over(const HostedPartitionPtr& partition,
     aim(partition, std::nullopt, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
 }
 
-void PartitionTable::Impl::remove_copy(const HostedPartition& partition,
+bool PartitionTable::Impl::remove_copy(const HostedPartition& partition,
                                        const std::string& volume) const {
     auto removed = storage::remove_partition(*options_.places.find(volume)->second.volume,
                                              {partition.directory()});
-    if (removed) return;
-    base::log::warn("cluster", "{}: what a move has left on volume '{}' stays: {}",
+    if (removed) return true;
+    base::log::warn("cluster", "{}: what a move has left on volume '{}' stays for now: {}",
                     partition.directory(), volume, removed.error().context);
+    return false;
 }
 
-/// The newest picture is on the volume of this epoch and names nothing on any other.
-void PartitionTable::Impl::leave_old_volumes(const HostedPartition& partition,
-                                             const Tenure& tenure) const {
-    std::set<std::string> left;
+/// The newest picture is on the volume of this epoch and names nothing on any other. True when
+/// there are others to leave, and the caller is the one whose job it is.
+bool PartitionTable::Impl::note_left_volumes(HostedPartition& partition, const Tenure& tenure) {
+    base::MutexLock lock(mutex_);
     for (const auto& step : tenure.walk) {
-        if (step.volume == tenure.volume || !left.insert(step.volume).second) continue;
-        auto place = options_.places.find(step.volume);
-        if (place == options_.places.end()) continue;
-        if (!place->second.logs->session().confirm()) continue;
-        remove_copy(partition, step.volume);
-        base::log::info("cluster", "{} has moved from volume '{}' to '{}'", partition.directory(),
-                        step.volume, tenure.volume);
+        if (options_.places.contains(step.volume)) partition.left_volumes.insert(step.volume);
+    }
+    partition.left_volumes.erase(tenure.volume);
+    return !partition.left_volumes.empty() && !std::exchange(partition.copying, true);
+}
+
+/// What does not go now is tried again at the next tick. Not under the feet of an earlier log: a
+/// compaction of it may still write.
+void PartitionTable::Impl::leave_old_volumes(const HostedPartitionPtr& partition) {
+    std::set<std::string> volumes;
+    {
+        base::MutexLock lock(mutex_);
+        if (!partition->earlier_at_rest()) return;
+        volumes = partition->left_volumes;
+    }
+    for (const auto& volume : volumes) {
+        if (!options_.places.find(volume)->second.logs->session().confirm()) continue;
+        if (!remove_copy(*partition, volume)) continue;
+        base::log::info("cluster", "{} has moved away from volume '{}'", partition->directory(),
+                        volume);
+        base::MutexLock lock(mutex_);
+        partition->left_volumes.erase(volume);
     }
 }
 

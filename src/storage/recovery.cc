@@ -264,8 +264,8 @@ private:
         for (const auto& span : spans_) {
             KAAS_TRY(copy_segment(*source_, volume_, paths_, span.facts));
         }
-        manifest_.dropped.clear();  // they go with all that is on the old volume
-        manifest_.unfinished.clear();
+        // Those that were dropped stay named: a move may have copied them before they were.
+        manifest_.unfinished.clear();  // not copied: they go with all that is on the old volume
         return {};
     }
 

@@ -20,7 +20,7 @@ struct SegmentName {
     /// Which compaction of that epoch; 0 for what was appended.
     std::int32_t compaction = 0;
 
-    friend bool operator==(const SegmentName&, const SegmentName&) = default;
+    friend auto operator<=>(const SegmentName&, const SegmentName&) = default;
 };
 
 /// Names of a partition's files (DESIGN 7): Apache's own, in the directory of the epoch that wrote
