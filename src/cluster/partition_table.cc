@@ -361,11 +361,38 @@ void PartitionTable::Impl::keep_house() {
             jobs_.emplace_back(
                 [self = shared_from_this(), due = std::move(due)] { self->remove_dropped(due); });
         }
+        if (retention && !closing_ && !std::exchange(sweeping_, true)) {
+            jobs_.emplace_back([self = shared_from_this(), image = views_.get()->image] {
+                self->sweep_journals(image);
+            });
+        }
     }
     for (const auto& log : logs) {
         if (retention) log->retain();
         if (producers) log->expire_producers();
     }
+}
+
+/// Of topics that are deleted, and of logs that were taken over elsewhere: no recovery here comes
+/// for them.
+void PartitionTable::Impl::sweep_journals(const catalog::ImagePtr& image) {
+    const auto is_needed = [&](const storage::JournalKey& key) {
+        const auto* partition = image->partition(key.partition);
+        return partition != nullptr && partition->written_epoch <= key.epoch;
+    };
+    // An image in which this broker is not registered is no picture of the cluster yet.
+    const bool joined = image->broker(options_.self) != nullptr;
+    for (const auto& [name, place] : options_.places) {
+        if (!joined) break;
+        auto& sweeper =
+            sweepers_.try_emplace(name, *place.volume, place.logs->options().owner).first->second;
+        if (auto swept = sweeper.sweep(is_needed, place.logs->session()); !swept) {
+            base::log::warn("cluster", "journals on volume '{}' stay for now: {}", name,
+                            swept.error().context);
+        }
+    }
+    base::MutexLock lock(mutex_);
+    sweeping_ = false;
 }
 
 void PartitionTable::Impl::remove_dropped(const std::vector<storage::LogPtr>& logs) {

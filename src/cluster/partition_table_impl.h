@@ -11,6 +11,7 @@
 #include "cluster/table_view.h"
 #include "cluster/versioned.h"
 #include "storage/error.h"
+#include "storage/journal_sweeper.h"
 #include "storage/log_config.h"
 #include "storage/log_view.h"
 #include "storage/partition_log.h"
@@ -142,6 +143,7 @@ private:
     [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
     void keep_house() KAAS_EXCLUDES(mutex_);
+    void sweep_journals(const catalog::ImagePtr& image) KAAS_EXCLUDES(mutex_);
     void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool all_jobs_done(base::Clock::Steady deadline) KAAS_REQUIRES(mutex_);
 
@@ -160,6 +162,8 @@ private:
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
     base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
+    bool sweeping_ KAAS_GUARDED_BY(mutex_) = false;
+    std::map<std::string, storage::JournalSweeper> sweepers_;  ///< by volume; of the sweeping job
     /// While all logs close: when the last of them stops waiting for its cycle.
     std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
 };

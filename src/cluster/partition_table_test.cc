@@ -5,6 +5,8 @@
 
 #include "cluster/partition_table.h"
 
+#include "base/bytes.h"
+#include "base/executor.h"
 #include "base/ids.h"
 #include "base/uuid.h"
 #include "catalog/change.h"
@@ -12,7 +14,9 @@
 #include "catalog/topic_name.h"
 #include "cluster/reign.h"
 #include "cluster/topic_reclaimer.h"
+#include "storage/journal.h"
 #include "storage/testing_log.h"
+#include "storage/testing_session.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -359,6 +364,49 @@ TEST_F(PartitionTableTest, EpochsThatFailOnAVolumeThatTakesWritesComeSeldom) {
     }
     EXPECT_GT(epoch, 10);
     EXPECT_LT(epoch, 30) << "a minute of doubling, then two a minute";
+}
+
+/// An entry of an earlier life's journal, which is left behind.
+void leave_journal(storage::MemoryVolume& volume, const storage::Owner& owner,
+                   const storage::JournalKey& key) {
+    storage::TestingSession session;
+    base::InlineExecutor here;
+    base::ManualClock clock;
+    const std::string batch = "not looked at";
+    const storage::JournalEntry entry{.key = key,
+                                      .base = base::Offset(0),
+                                      .end = base::Offset(1),
+                                      .batches = {base::as_bytes(batch)}};
+    auto journal = storage::Journal::make({.volume = &volume,
+                                           .session = &session,
+                                           .io_pool = &here,
+                                           .clock = &clock,
+                                           .owner = owner,
+                                           .file_bytes = 1'000});
+    std::ignore = journal->reserve(storage::Journal::size_of(entry));
+    ASSERT_TRUE(journal->reserve(storage::Journal::size_of(entry)));
+    const auto* one = &entry;
+    ASSERT_TRUE(journal->commit({&one, 1}));
+}
+
+TEST_F(PartitionTableTest, JournalOfAnEarlierLifeGoesWhenItsTopicsAreWrittenAnewOrGone) {
+    auto owner = broker_.log_dir.options().owner;
+    owner.incarnation = {base::Uuid::random()};
+    leave_journal(volume_, owner, {first(), base::LeaderEpoch(0)});
+    give(catalog::TopicCreated{topic_});
+    tick(10s);
+    EXPECT_EQ(volume_.list("__journals")->size(), 1U) << "nobody has written a later epoch";
+    give(catalog::TopicDeleted{topic_.id});
+    tick(20s);
+    EXPECT_TRUE(volume_.list("__journals")->empty());
+
+    topic_.id = {base::Uuid::random()};
+    leave_journal(volume_, owner, {first(), base::LeaderEpoch(0)});
+    give(catalog::TopicCreated{topic_});
+    assign(1, mine());
+    give(catalog::Opened{{{first(), base::LeaderEpoch(1), base::LeaderEpoch(1)}}});
+    tick(20s);
+    EXPECT_TRUE(volume_.list("__journals")->empty());
 }
 
 TEST_F(PartitionTableTest, FencedLogIsNotTriedAgain) {

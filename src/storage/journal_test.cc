@@ -5,6 +5,7 @@
 #include "storage/journal.h"
 
 #include "storage/journal_reader.h"
+#include "storage/journal_sweeper.h"
 #include "storage/memory_volume.h"
 #include "storage/testing_session.h"
 
@@ -230,6 +231,30 @@ TEST_F(JournalTest, WhatAnEarlierIncarnationLeftGoesWhenAllOfItIsTakenOver) {
     readers.superseded(key(1).partition, base::LeaderEpoch{1}, session_);
     EXPECT_EQ(volume_.list("__journals"), std::vector<std::string>{});
     EXPECT_EQ(offsets(key(1)), Offsets{});
+}
+
+TEST_F(JournalTest, WhatNoRecoveryComesForIsSweptOnceNobodyNeedsIt) {
+    const auto journal = make();
+    fill(*journal);
+    JournalSweeper other(volume_, {.broker = base::BrokerId{11}, .incarnation = {}});
+    const auto nobody = [](const JournalKey&) { return false; };
+    EXPECT_TRUE(other.sweep(nobody, session_));
+    JournalSweeper own(volume_, owner_);
+    EXPECT_TRUE(own.sweep(nobody, session_));
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2})) << "of another broker, or of this very life";
+
+    JournalSweeper next(volume_, {.broker = owner_.broker, .incarnation = {base::Uuid::random()}});
+    EXPECT_TRUE(next.sweep([](const JournalKey& log) { return log == key(1); }, session_));
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2})) << "one log is not taken over";
+    const auto steps = volume_.steps();
+    EXPECT_TRUE(next.sweep([](const JournalKey&) { return true; }, session_));
+    EXPECT_EQ(volume_.steps(), steps + 1) << "listed again, not read again";
+    session_.fenced = true;
+    EXPECT_FALSE(next.sweep(nobody, session_));
+    EXPECT_EQ(offsets(key(1)), (Offsets{0, 1, 2}));
+    session_.fenced = false;
+    EXPECT_TRUE(next.sweep(nobody, session_));
+    EXPECT_EQ(volume_.list("__journals"), std::vector<std::string>{});
 }
 
 TEST_F(JournalTest, AHalfRemovedJournalIsNoDamage) {
