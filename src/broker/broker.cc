@@ -14,6 +14,7 @@
 #include "cluster/node.h"
 #include "net/reactor.h"
 #include "net/server.h"
+#include "storage/descriptor_cache.h"
 #include "storage/journal.h"
 #include "storage/log_cleaner.h"
 #include "storage/posix_volume.h"
@@ -21,6 +22,8 @@
 #include "wire/api.h"
 
 #include <fmt/format.h>
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -56,6 +59,17 @@ net::ServerOptions server_options(const BrokerConfig& config) {
         to.request_memory_bytes = static_cast<std::size_t>(from.queued_max_request_bytes);
     }
     return to;
+}
+
+/// Half of what the process may have open is for files of logs, the other half for connections.
+/// More than this many save no time that could be measured, and each pins memory of the kernel.
+std::size_t open_files_max(const catalog::BrokerSettings& settings) {
+    if (settings.kaas_open_files_max > 0)
+        return static_cast<std::size_t>(settings.kaas_open_files_max);
+    constexpr rlim_t kMost = 16'384;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost / 16;
+    return std::min(limit.rlim_cur / 2, kMost);
 }
 
 std::optional<std::string> topic_config_fault(const BrokerConfig& config,
@@ -134,6 +148,8 @@ private:
         options.honest_sync = !config_.ephemeral;
         options.create_root = true;
         options.metrics = &metrics_;
+        options.descriptors =
+            std::make_shared<storage::DescriptorCache>(open_files_max(config_.settings));
         for (const auto& dir : config_.log_dirs) {
             auto volume = storage::PosixVolume::open(dir.path, options);
             if (!volume) return base::fail(StartFault::kVolume, volume.error().context);

@@ -164,8 +164,8 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
 void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     switch (partition->begin()) {
         case HostedPartition::Step::kOpen:
-            jobs_.emplace_back([self = shared_from_this(), partition,
-                                tenure = partition->tenure()] { self->open(partition, tenure); });
+            openings_.push_back({.partition = partition, .tenure = partition->tenure()});
+            jobs_.emplace_back([self = shared_from_this()] { self->open_some(); });
             return;
         case HostedPartition::Step::kClose:
             jobs_.emplace_back(
@@ -179,44 +179,79 @@ void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     if (partition->discarded) remove_when_closed(partition->id().topic);
 }
 
-void PartitionTable::Impl::open(const HostedPartitionPtr& partition, const Tenure& tenure) {
-    std::shared_ptr<const storage::LogConfig> config;
+std::vector<PartitionTable::Impl::Opening> PartitionTable::Impl::take_openings() {
+    // More at once cost less each, fewer are ready sooner; every worker should have some.
+    constexpr std::size_t kMost = 1'000;
+    const auto share = std::clamp<std::size_t>(openings_.size() / options_.width, 1, kMost);
+    std::vector<Opening> taken;
+    while (!openings_.empty() && taken.size() < share) {
+        if (!taken.empty() && openings_.front().tenure.volume != taken.front().tenure.volume) break;
+        auto opening = std::move(openings_.front());
+        openings_.pop_front();
+        const auto local = topics_.find(opening.partition->id().topic);
+        if (local != topics_.end() && opening.partition->still_wanted())
+            opening.config = local->second.config;
+        taken.push_back(std::move(opening));
+    }
+    return taken;
+}
+
+void PartitionTable::Impl::open_some() {
+    std::vector<Opening> openings;
     {
         base::MutexLock lock(mutex_);
-        auto local = topics_.find(partition->id().topic);
-        if (local != topics_.end() && partition->still_wanted()) config = local->second.config;
+        openings = take_openings();
     }
-    storage::Result<storage::LogPtr> result =
-        storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
-    if (config) result = open_log(*partition, tenure, *config);
-    // Before the controller forgets them: a death here leaves them to the next life.
-    if (result && (*result)->written_epoch() && note_left_volumes(*partition, tenure)) {
+    if (openings.empty()) return;  // another job has taken more than one
+    open_logs_of(openings);
+    for (const auto& [partition, tenure, config, log] : openings) {
+        // Before the controller forgets them: a death here leaves them to the next life.
+        if (!log || !(*log)->written_epoch() || !note_left_volumes(*partition, tenure)) continue;
         leave_old_volumes(partition);
         base::MutexLock lock(mutex_);
         partition->copying = false;
     }
     {
         base::MutexLock lock(mutex_);
-        partition->opened(std::move(result), options_.clock->now());
-        auto local = topics_.find(partition->id().topic);
-        if (partition->log() && local != topics_.end() && local->second.config != config) {
-            partition->log()->set_config(*local->second.config);
+        for (auto& [partition, tenure, config, log] : openings) {
+            partition->opened(std::move(log), options_.clock->now());
+            auto local = topics_.find(partition->id().topic);
+            if (partition->log() && local != topics_.end() && local->second.config != config) {
+                partition->log()->set_config(*local->second.config);
+            }
+            if (auto news = partition->news()) outbox_.opened.push_back(*news);
+            go_on(partition);
         }
-        if (auto news = partition->news()) outbox_.opened.push_back(*news);
-        go_on(partition);
+        tell_progress();
     }
     flush();
 }
 
-storage::Result<storage::LogPtr> PartitionTable::Impl::open_log(
-    const HostedPartition& partition, const Tenure& tenure,
-    const storage::LogConfig& config) const {
+void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings) const {
+    std::vector<storage::PartitionLogOptions> options;
+    std::vector<Opening*> asked;
+    for (auto& opening : openings) {
+        auto one = log_options(opening);
+        if (!one) {
+            opening.log = std::unexpected(std::move(one).error());
+            continue;
+        }
+        options.push_back(std::move(*one));
+        asked.push_back(&opening);
+    }
+    auto logs = storage::PartitionLog::open_together(std::move(options));
+    for (std::size_t i = 0; i < asked.size(); ++i) asked[i]->log = std::move(logs[i]);
+}
+
+storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
+    const Opening& opening) const {
+    if (!opening.config) return storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
     storage::PartitionLogOptions options;
-    options.log_dir = options_.places.find(tenure.volume)->second.logs;
-    options.directory = partition.directory();
-    options.epoch = tenure.epoch;
-    options.config = config;
-    for (const auto& step : tenure.walk) {
+    options.log_dir = options_.places.find(opening.tenure.volume)->second.logs;
+    options.directory = opening.partition->directory();
+    options.epoch = opening.tenure.epoch;
+    options.config = *opening.config;
+    for (const auto& step : opening.tenure.walk) {
         auto place = options_.places.find(step.volume);
         if (place == options_.places.end()) {
             return storage::fail(storage::ErrorCode::kIo, "epoch " +
@@ -226,7 +261,17 @@ storage::Result<storage::LogPtr> PartitionTable::Impl::open_log(
         }
         options.earlier.push_back({place->second.volume, step.epoch.value(), step.written});
     }
-    return storage::PartitionLog::open(std::move(options));
+    return options;
+}
+
+void PartitionTable::Impl::tell_progress() {
+    constexpr std::size_t kWorthSaying = 1'000;
+    if (openings_.size() < kWorthSaying && !progress_said_) return;
+    const auto now = options_.clock->now();
+    if (!openings_.empty() && now < next_progress_) return;
+    next_progress_ = now + std::chrono::seconds(1);
+    progress_said_ = !openings_.empty();
+    base::log::info("cluster", "partitions: {} wait to be opened", openings_.size());
 }
 
 void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const storage::LogPtr& log,

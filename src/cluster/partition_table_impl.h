@@ -99,10 +99,20 @@ private:
              const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
 
     void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
-    void open(const HostedPartitionPtr& partition, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<storage::LogPtr> open_log(const HostedPartition& partition,
-                                                            const Tenure& tenure,
-                                                            const storage::LogConfig& config) const;
+    /// A partition whose log is to be opened.
+    struct Opening {
+        HostedPartitionPtr partition;
+        Tenure tenure;
+        std::shared_ptr<const storage::LogConfig> config{};
+        storage::Result<storage::LogPtr> log{nullptr};
+    };
+    /// Opens some of those that wait for it, all of one volume, together.
+    void open_some() KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::vector<Opening> take_openings() KAAS_REQUIRES(mutex_);
+    void open_logs_of(std::vector<Opening>& openings) const;
+    [[nodiscard]] storage::Result<storage::PartitionLogOptions> log_options(
+        const Opening& opening) const;
+    void tell_progress() KAAS_REQUIRES(mutex_);
     void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
         KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
@@ -156,6 +166,9 @@ private:
     std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
     std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
+    bool progress_said_ KAAS_GUARDED_BY(mutex_) = false;
+    base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
+    std::deque<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
     std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name

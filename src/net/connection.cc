@@ -338,7 +338,7 @@ void Connection::send_slice() {
     if (!staged_.empty()) return send_staged();
     storage::FileSlice slice = answers_.slice();
     set_cork(slice.length < kCorkBelow && answers_.text_follows_slice());
-    if (stream_->is_plain() && slice.file->descriptor() >= 0) {
+    if (stream_->is_plain() && slice.file->has_descriptor()) {
         slice.length = std::min<std::uint64_t>(slice.length, kFileStep);
         send_slice_by_file(slice);
     } else {
@@ -348,11 +348,12 @@ void Connection::send_slice() {
 }
 
 void Connection::send_slice_by_file(const storage::FileSlice& slice) {
-    if (!slice.file->is_local() || !slice.file->cached(slice.offset, slice.length)) {
+    const auto lease =
+        slice.file->is_local() ? slice.file->descriptor_if_open() : storage::Lease();
+    if (lease == nullptr || !slice.file->cached(slice.offset, slice.length)) {
         return send_slice_by_pool(slice);
     }
-    IoResult result =
-        send_file(socket_.get(), slice.file->descriptor(), slice.offset, slice.length);
+    IoResult result = send_file(socket_.get(), lease->get(), slice.offset, slice.length);
     shard_.metrics().sends.add();
     shard_.metrics().sent_file_bytes.add(result.bytes);
     if (!note_sent(result)) return;
@@ -364,7 +365,9 @@ void Connection::send_slice_by_file(const storage::FileSlice& slice) {
 void Connection::send_slice_by_pool(const storage::FileSlice& slice) {
     lend();
     shard_.io_pool().post([self = shared_from_this(), slice, socket = socket_.get()] {
-        IoResult result = send_file(socket, slice.file->descriptor(), slice.offset, slice.length);
+        const auto lease = slice.file->descriptor();
+        IoResult result;
+        if (lease) result = send_file(socket, (*lease)->get(), slice.offset, slice.length);
         self->reactor_.post(
             [self, result, asked = slice.length] { self->sent_by_pool(result, asked); });
     });
@@ -384,7 +387,7 @@ void Connection::sent_by_pool(IoResult result, std::uint64_t asked) {
 
 /// For files without a descriptor, and for streams that change the bytes.
 void Connection::send_slice_by_copy(const storage::FileSlice& slice) {
-    if (slice.file->is_local() || slice.file->descriptor() < 0) {
+    if (slice.file->is_local() || !slice.file->has_descriptor()) {
         staged_.resize(slice.length);
         auto read = slice.file->try_read_at(slice.offset, staged_);
         if (read && *read > 0) return staged_.resize(*read);

@@ -65,7 +65,12 @@ public:
     }
     storage::Result<void> sync() override { return file_->sync(); }
     storage::Result<std::uint64_t> size() override { return file_->size(); }
-    int descriptor() const override { return file_->descriptor(); }
+    bool has_descriptor() const override { return file_->has_descriptor(); }
+    storage::Lease descriptor_if_open() override {
+        EXPECT_TRUE(local_) << "a reactor used a remote file";
+        return file_->descriptor_if_open();
+    }
+    storage::Result<storage::Lease> descriptor() override { return file_->descriptor(); }
     bool is_local() const override { return local_; }
 
 private:
@@ -245,7 +250,6 @@ public:
     bool cached(std::uint64_t, std::uint64_t) override { return false; }
     storage::Result<void> sync() override { return {}; }
     storage::Result<std::uint64_t> size() override { return std::uint64_t{100}; }
-    int descriptor() const override { return -1; }
     bool is_local() const override { return false; }
 
 private:

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <utility>
@@ -89,8 +90,22 @@ void CommitCycle::write() {
             member->write();
         }
     }
+    begin_together(slow);
     run_side_by_side(context_.io_pool, context_.width, slow.size(),
                      [&](std::size_t i) { slow[i]->write(); });
+}
+
+void CommitCycle::begin_together(std::span<CommitMember* const> members) const {
+    std::vector<CommitMember*> beginners;
+    std::ranges::copy_if(members, std::back_inserter(beginners), &CommitMember::begins);
+    if (beginners.size() < kWorthSyncingAll) return;
+    if (context_.volume == nullptr || !context_.volume->can_sync_all()) return;
+    for (const auto step : {&CommitMember::make_files, &CommitMember::write_picture}) {
+        run_side_by_side(context_.io_pool, context_.width, beginners.size(),
+                         [&](std::size_t i) { (beginners[i]->*step)(); });
+        const auto synced = context_.volume->sync_all();
+        for (auto* member : beginners) member->all_synced(synced);
+    }
 }
 
 void CommitCycle::answer_written() {

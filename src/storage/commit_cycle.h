@@ -44,6 +44,13 @@ public:
     virtual void checkpoint_due() = 0;
     /// Takes all that is pending; what comes later belongs to the next cycle.
     virtual Pace take() = 0;
+    /// After `take`: true when `write` would first make the files of an epoch, and their picture.
+    /// A cycle with many of those calls `make_files` and `write_picture` on each before, syncs all
+    /// of them together behind each step, and tells what became of it.
+    [[nodiscard]] virtual bool begins() const { return false; }
+    virtual void make_files() {}
+    virtual void write_picture() {}
+    virtual void all_synced(const Result<void>& /*outcome*/) {}
     /// Writes what was taken. Its error is kept for `settle`.
     virtual void write() = 0;
     /// The file that must be synced before this cycle may settle; null when there is none.
@@ -71,6 +78,7 @@ public:
         SessionCheck* session;
         base::Executor* io_pool;                ///< null: everything on the caller's thread
         std::size_t width;                      ///< threads of the pool that a cycle may use
+        Volume* volume = nullptr;               ///< none: each member syncs what it makes
         Journal* journal = nullptr;             ///< none: every file is synced by itself
         std::uint64_t journal_entry_bytes = 0;  ///< what a member has more of goes to its file
     };
@@ -100,6 +108,7 @@ private:
         File* file;
         const JournalEntry* entry;  ///< none: the file is synced
     };
+    void begin_together(std::span<CommitMember* const> members) const;
     [[nodiscard]] std::vector<Dirty> gather();
     /// Leaves the entries only if the journal has room for them.
     void choose(std::vector<Dirty>& dirty) const;

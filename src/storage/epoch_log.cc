@@ -102,8 +102,8 @@ Result<EpochLog> EpochLog::create(Volume& volume, EpochLogPath path, std::int32_
     if (options.directory == EpochLogOptions::Directory::kMake) {
         KAAS_TRY(volume.make_directory(log.path_.epoch_directory(epoch)));
     }
-    KAAS_TRY_ASSIGN(started, log.start_file(1, line));
-    KAAS_TRY(volume.sync_directory(log.path_.directory));
+    KAAS_TRY_ASSIGN(started, log.start_file(1, line, options.syncs));
+    KAAS_TRY(sync_directory(volume, log.path_.directory, options.syncs));
     log.file_ = std::move(started.file);
     log.length_ = log.picture_bytes_ = log.fsynced_ = log.told_ = started.length;
     return log;
@@ -115,11 +115,12 @@ Result<std::string> EpochLog::picture_line(std::uint32_t number,
     return to_line(std::move(stamp), picture);
 }
 
-Result<EpochLog::Started> EpochLog::start_file(std::uint32_t number, const std::string& line) {
+Result<EpochLog::Started> EpochLog::start_file(std::uint32_t number, const std::string& line,
+                                               Syncs syncs) {
     KAAS_TRY_ASSIGN(file, volume_->create(path_.file(epoch_, number)));
     KAAS_TRY(write(*file, 0, line));
-    KAAS_TRY(file->sync());
-    KAAS_TRY(volume_->sync_directory(path_.epoch_directory(epoch_)));
+    KAAS_TRY(sync_file(*file, syncs));
+    KAAS_TRY(sync_directory(*volume_, path_.epoch_directory(epoch_), syncs));
     return Started{.file = std::move(file), .length = line.size()};
 }
 
@@ -178,7 +179,7 @@ Result<void> EpochLog::roll(const json::object& picture) {
     // A reader may see the line that names the next file before that line is durable. It trusts the
     // picture then, so what a crash would fall back to must say the same.
     KAAS_TRY(sync());
-    auto started = start_file(number_ + 1, line);
+    auto started = start_file(number_ + 1, line, Syncs::kNow);
     if (!started) return end_on_error(std::unexpected(started.error()));
     KAAS_TRY(end_on_error(name_next_file(number_ + 1)));
     if (number_ > 1) superseded_.push_back(number_);

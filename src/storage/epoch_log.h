@@ -38,6 +38,8 @@ struct EpochLogOptions {
     /// kMade: the caller has made the epoch's directory exclusively (by `make_directory`) and put
     /// files there.
     enum class Directory { kMake, kMade } directory = Directory::kMake;
+    /// kLater: `create` syncs nothing, and nothing may be done with the log before the caller has.
+    Syncs syncs = Syncs::kNow;
     /// A small picture is not rewritten for every handful of changes: below this, changes never
     /// outweigh it.
     std::uint64_t roll_floor_bytes = 64 * 1024;
@@ -129,7 +131,8 @@ private:
     /// Writes lines of which the first says how much was fsynced, if there is news of that.
     [[nodiscard]] Result<void> write_lines(const std::string& lines);
     /// Creates file `number` with a picture and makes both durable.
-    [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& line);
+    [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& line,
+                                             Syncs syncs);
     [[nodiscard]] Result<std::string> picture_line(std::uint32_t number,
                                                    const boost::json::object& picture) const;
     [[nodiscard]] Result<void> name_next_file(std::uint32_t number);

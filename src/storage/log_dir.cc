@@ -141,6 +141,7 @@ std::unique_ptr<CommitCycle> LogDir::next_cycle() {
         CommitCycle::Context{.session = options_.session,
                              .io_pool = options_.io_pool,
                              .width = options_.io_width,
+                             .volume = options_.volume,
                              .journal = journal_.get(),
                              .journal_entry_bytes = options_.journal_entry_bytes});
 }

@@ -147,6 +147,30 @@ Result<void> MemoryTree::rename(const std::string& from, const std::string& to) 
     return {};
 }
 
+namespace {
+
+template <class Visit>
+void walk(MemoryNode& node, const Visit& visit) {
+    visit(node);
+    for (const auto& [name, child] : node.entries) walk(*child, visit);
+}
+
+}  // namespace
+
+void MemoryTree::sync_all() {
+    pending_.clear();
+    walk(*root_, [](MemoryNode& node) {
+        node.sync();
+        node.durable_entries = node.entries;
+        node.durable_marked = node.marked;
+        node.durable_beat = node.beat;
+    });
+}
+
+void MemoryTree::lose_unsynced() {
+    walk(*root_, [](MemoryNode& node) { node.unsynced.clear(); });
+}
+
 Result<void> MemoryTree::sync_directory(const std::string& path) {
     KAAS_TRY_ASSIGN(directory, find_directory(path));
     directory->durable_marked = directory->marked;

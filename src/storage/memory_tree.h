@@ -66,6 +66,10 @@ public:
     /// Makes every change of this directory's names durable, and what a journal would have to write
     /// before.
     [[nodiscard]] Result<void> sync_directory(const std::string& path);
+    /// The same for all directories, and makes what was written to every file durable.
+    void sync_all();
+    /// What was written and not synced stays readable, and no later sync makes it durable.
+    void lose_unsynced();
     void crash(const CrashFate& fate);
 
 private:

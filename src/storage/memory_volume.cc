@@ -39,6 +39,7 @@ std::string_view name_of(Operation operation) {
         case Operation::kOpen: return "open";
         case Operation::kMakeDirectory: return "mkdir";
         case Operation::kSyncDirectory: return "fsync directory";
+        case Operation::kSyncAll: return "syncfs";
         case Operation::kRename: return "rename";
         case Operation::kUnlink: return "unlink";
         case Operation::kRemoveDirectory: return "rmdir";
@@ -143,7 +144,6 @@ public:
         return attempt.answer(Result<std::uint64_t>(node_->content.size()));
     }
 
-    int descriptor() const override { return -1; }
     bool is_local() const override { return volume_.is_local(); }
 
 private:
@@ -243,7 +243,8 @@ void MemoryVolume::fail_nth(Operation operation, std::uint64_t nth, Fault fault)
 }
 
 void MemoryVolume::lie_about(Operation sync) {
-    KAAS_ASSERT(sync == Operation::kSync || sync == Operation::kSyncDirectory);
+    KAAS_ASSERT(sync == Operation::kSync || sync == Operation::kSyncDirectory ||
+                sync == Operation::kSyncAll);
     base::MutexLock lock(mutex_);
     lies_.push_back(sync);
 }
@@ -334,6 +335,17 @@ Result<void> MemoryVolume::sync_directory(const std::string& path) {
     base::MutexLock lock(mutex_);
     if (lies_about(Operation::kSyncDirectory)) return {};
     return attempt.answer(tree_->sync_directory(path));
+}
+
+Result<void> MemoryVolume::sync_all() {
+    Attempt attempt = begin(Operation::kSyncAll, root_);
+    base::MutexLock lock(mutex_);
+    if (attempt.refused()) {
+        tree_->lose_unsynced();
+        return attempt.error();
+    }
+    if (!lies_about(Operation::kSyncAll)) tree_->sync_all();
+    return attempt.answer<void>({});
 }
 
 Result<void> MemoryVolume::rename(const std::string& from, const std::string& to) {

@@ -21,6 +21,7 @@ enum class Operation {
     kOpen,
     kMakeDirectory,
     kSyncDirectory,
+    kSyncAll,
     kRename,
     kUnlink,
     kRemoveDirectory,
@@ -106,6 +107,8 @@ public:
                                                      OpenMode mode) override;
     [[nodiscard]] Result<void> make_directory(const std::string& path) override;
     [[nodiscard]] Result<void> sync_directory(const std::string& path) override;
+    [[nodiscard]] bool can_sync_all() const override { return is_local(); }
+    [[nodiscard]] Result<void> sync_all() override;
     [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) override;
     [[nodiscard]] Result<void> unlink(const std::string& path) override;
     [[nodiscard]] Result<void> remove_directory(const std::string& path) override;

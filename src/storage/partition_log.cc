@@ -57,6 +57,26 @@ PartitionLog::~PartitionLog() = default;
 
 Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions options) {
     KAAS_TRY_ASSIGN(opened, recover(options));
+    return make(std::move(options), std::move(opened));
+}
+
+std::vector<Result<std::shared_ptr<PartitionLog>>> PartitionLog::open_together(
+    std::vector<PartitionLogOptions> options) {
+    std::vector<Result<std::shared_ptr<PartitionLog>>> logs;
+    if (options.empty()) return logs;
+    auto opened = recover_together(options);
+    logs.reserve(options.size());
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        if (opened[i]) {
+            logs.emplace_back(make(std::move(options[i]), std::move(*opened[i])));
+        } else {
+            logs.emplace_back(std::unexpected(std::move(opened[i]).error()));
+        }
+    }
+    return logs;
+}
+
+std::shared_ptr<PartitionLog> PartitionLog::make(PartitionLogOptions options, Opened opened) {
     std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
     if (log->begun_) {
         // The picture is written; a line must vouch for it before the next taker need not write
@@ -101,21 +121,43 @@ CommitMember::Pace PartitionLog::take() {
         if (std::exchange(roll_wanted_, false) && plan_.facts().bytes > 0)
             roll_after_ = plan_roll(options_.log_dir->clock().wall_ms(), *config());
     }
-    const bool makes_files = (!pieces_.empty() || prepares_upkeep_) && !begun_;
+    const bool makes_files = begins();
     const bool rolls = roll_after_ != nullptr || std::ranges::any_of(pieces_, [](const Piece& p) {
                            return p.roll_before != nullptr;
                        });
     return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
 }
 
+bool PartitionLog::begins() const {
+    return !cycle_error_ && !begun_ && (!pieces_.empty() || prepares_upkeep_);
+}
+
+void PartitionLog::make_files() {
+    if (auto made = make_epoch_files(Syncs::kLater); !made) cycle_error_ = std::move(made).error();
+}
+
+void PartitionLog::write_picture() {
+    if (cycle_error_) return;
+    auto written = write_epoch_picture(Syncs::kLater);
+    if (!written) cycle_error_ = std::move(written).error();
+}
+
+void PartitionLog::all_synced(const Result<void>& outcome) {
+    if (!outcome && !cycle_error_) cycle_error_ = outcome.error();
+}
+
 void PartitionLog::write() {
+    if (cycle_error_) return;
     if (auto written = write_pieces(); !written) cycle_error_ = std::move(written).error();
 }
 
 Result<void> PartitionLog::write_pieces() {
     entry_from_ = 0;
     if (pieces_.empty() && !prepares_upkeep_) return {};
-    if (!begun_) KAAS_TRY(begin_epoch());
+    if (!begun_) {
+        KAAS_TRY(make_epoch_files(Syncs::kNow));
+        KAAS_TRY(write_epoch_picture(Syncs::kNow));
+    }
     std::size_t from = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         if (pieces_[i].roll_before == nullptr) continue;
@@ -301,25 +343,29 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
 
 // ---- files of this epoch ----------------------------------------------------------------------
 
-Result<void> PartitionLog::begin_epoch() {
-    base::MutexLock lock(manifest_mutex_);
+Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
     const auto directory = paths_.epoch_directory(options_.epoch);
-    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory));
+    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory, syncs));
     KAAS_TRY(volume_.make_directory(directory));
     auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.base},
                                              IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-    // The picture is the commit point: what it names is durable before it.
-    KAAS_TRY(volume_.sync_directory(directory));
+    KAAS_TRY(sync_directory(volume_, directory, syncs));
+    active_ = std::move(segment);
+    active_log_ = std::move(log);
+    return {};
+}
+
+Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
+    base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
     KAAS_TRY_ASSIGN(epoch_log,
                     EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
                                      options_.epoch.value(), manifest_.picture(),
-                                     {.directory = EpochLogOptions::Directory::kMade}));
+                                     {.directory = EpochLogOptions::Directory::kMade,
+                                      .syncs = syncs}));
     epoch_log_ = std::move(epoch_log);
-    active_ = std::move(segment);
-    active_log_ = std::move(log);
     begun_ = true;
     sweep_due_ = after_delete_delay();
     plan_reclaim();

@@ -137,6 +137,10 @@ public:
     /// block. Errors: kExists, kNotFound (superseded: ask the controller for a new epoch), kFenced,
     /// kCorrupt with file and offset, the volume's.
     [[nodiscard]] static Result<std::shared_ptr<PartitionLog>> open(PartitionLogOptions options);
+    /// The same for many, all of one log dir, for far less than one after the other (recovery.h).
+    /// In order of `options`.
+    [[nodiscard]] static std::vector<Result<std::shared_ptr<PartitionLog>>> open_together(
+        std::vector<PartitionLogOptions> options);
     ~PartitionLog() override;
 
     /// Checks a produced batch, gives it its offsets and hands it to the next commit cycle. Thread:
@@ -270,6 +274,10 @@ public:
     // The commit cycle's side (`CommitMember`).
     void checkpoint_due() override KAAS_EXCLUDES(mutex_);
     Pace take() override KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool begins() const override;
+    void make_files() override;
+    void write_picture() override;
+    void all_synced(const Result<void>& outcome) override;
     void write() override;
     [[nodiscard]] File* to_sync() override;
     void synced(const Result<void>& outcome) override;
@@ -323,6 +331,8 @@ private:
     };
 
     PartitionLog(PartitionLogOptions options, Opened opened);
+    [[nodiscard]] static std::shared_ptr<PartitionLog> make(PartitionLogOptions options,
+                                                            Opened opened);
 
     [[nodiscard]] Result<wire::BatchView> take_batch(const Append& request, const LogConfig& config,
                                                      std::int64_t now_ms,
@@ -342,7 +352,10 @@ private:
     [[nodiscard]] bool must_flush() const;
     [[nodiscard]] Result<void> write_pieces();
     [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
-    [[nodiscard]] Result<void> begin_epoch();
+    /// What an epoch begins with: its directory and first segment, durable before the picture, which
+    /// is durable before anything is built on it.
+    [[nodiscard]] Result<void> make_epoch_files(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] Result<void> write_epoch_picture(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> roll(Roll& roll);
     /// Writes a `.snapshot` for Apache's tools, unless there is one of that offset.
     [[nodiscard]] Result<void> write_snapshot(base::Offset at,

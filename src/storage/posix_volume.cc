@@ -5,7 +5,9 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "storage/descriptor_cache.h"
 #include "storage/error.h"
+#include "storage/posix_file.h"
 #include "storage/volume.h"
 
 #include <fmt/format.h>
@@ -18,8 +20,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -45,203 +46,8 @@
 namespace kaas::storage {
 namespace {
 
-ErrorCode code_of(int error) {
-    switch (error) {
-        case ENOENT: return ErrorCode::kNotFound;
-        case EEXIST: return ErrorCode::kExists;
-        case ENOSPC:
-        case EDQUOT:
-        case EFBIG: return ErrorCode::kNoSpace;
-        case EMFILE:
-        case ENFILE: return ErrorCode::kTooManyOpen;
-        default: return ErrorCode::kIo;
-    }
-}
-
-std::unexpected<Error> fail_errno(std::string_view call, const std::string& path,
-                                  int error = errno) {
-    return fail(code_of(error),
-                fmt::format("{} {}: {}", call, path, std::generic_category().message(error)));
-}
-
-/// Repeats a system call that a signal interrupted.
-template <class Call>
-auto again(Call call) {
-    decltype(call()) result;
-    do {
-        result = call();
-    } while (result < 0 && errno == EINTR);
-    return result;
-}
-
-/// Adds the duration of a scope to a histogram, if there is one.
-class Timed {
-public:
-    explicit Timed(base::metrics::Histogram* histogram) : histogram_(histogram) {
-        if (histogram_ != nullptr) begin_ = base::Clock::system().now();
-    }
-    ~Timed() {
-        if (histogram_ == nullptr) return;
-        auto took = base::Clock::system().now() - begin_;
-        histogram_->observe_us(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
-    }
-    Timed(const Timed&) = delete;
-    Timed& operator=(const Timed&) = delete;
-
-private:
-    base::metrics::Histogram* histogram_;
-    base::Clock::Steady begin_;
-};
-
-struct Latencies {
-    base::metrics::Histogram* write;
-    base::metrics::Histogram* read;
-    base::metrics::Histogram* fsync;
-};
-
-/// The kernel's `struct cachestat`, newer than our headers.
-struct CacheRange {
-    std::uint64_t offset;
-    std::uint64_t length;
-};
-struct CacheStat {
-    std::uint64_t cached;
-    std::uint64_t dirty;
-    std::uint64_t writeback;
-    std::uint64_t evicted;
-    std::uint64_t recently_evicted;
-};
-constexpr long kCachestatCall = 451;  // Linux 6.5
-
-class PosixFile final : public File {
-public:
-    PosixFile(base::UniqueFd fd, std::string path, bool local, bool honest_sync,
-              Latencies latencies)
-        : fd_(std::move(fd)),
-          path_(std::move(path)),
-          local_(local),
-          honest_sync_(honest_sync),
-          latencies_(latencies) {}
-
-    Result<void> write_at(std::uint64_t offset, std::span<const base::ByteView> pieces) override {
-        Timed timed(latencies_.write);
-        std::array<iovec, kMaxPieces> batch;
-        std::size_t next = 0;  // the piece to go on with, and how much of it is written
-        std::size_t written = 0;
-        while (next < pieces.size()) {
-            std::size_t count = 0;
-            for (; count < kMaxPieces && next + count < pieces.size(); ++count) {
-                auto piece = pieces[next + count].subspan(count == 0 ? written : 0);
-                batch[count] = {const_cast<std::byte*>(piece.data()), piece.size()};
-            }
-            // A short count does not say why; the call for the rest does.
-            ssize_t done = again([&] {
-                return ::pwritev(fd_.get(), batch.data(), static_cast<int>(count),
-                                 static_cast<off_t>(offset));
-            });
-            if (done < 0) return fail_errno("write", path_);
-            offset += static_cast<std::uint64_t>(done);
-            auto left = static_cast<std::size_t>(done);
-            std::size_t before = next;
-            while (next < pieces.size() && left >= pieces[next].size() - written) {
-                left -= pieces[next].size() - written;
-                written = 0;
-                ++next;
-            }
-            written += left;
-            if (done == 0 && next == before) return fail_errno("write", path_, EIO);
-        }
-        return {};
-    }
-
-    Result<std::size_t> read_at(std::uint64_t offset, base::MutableBytes into) override {
-        Timed timed(latencies_.read);
-        std::size_t done = 0;
-        while (done < into.size()) {
-            ssize_t got = again([&] {
-                return ::pread(fd_.get(), into.data() + done, into.size() - done,
-                               static_cast<off_t>(offset + done));
-            });
-            if (got < 0) return fail_errno("read", path_);
-            if (got == 0) break;
-            done += static_cast<std::size_t>(got);
-        }
-        return done;
-    }
-
-    Result<std::size_t> try_read_at(std::uint64_t offset, base::MutableBytes into) override {
-        std::size_t done = 0;
-        while (done < into.size()) {
-            iovec rest{into.data() + done, into.size() - done};
-            ssize_t got = again([&] {
-                return ::preadv2(fd_.get(), &rest, 1, static_cast<off_t>(offset + done),
-                                 RWF_NOWAIT);
-            });
-            // EOPNOTSUPP: this file system cannot say; the caller then reads where it may block.
-            if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP)) break;
-            if (got < 0) return fail_errno("read", path_);
-            if (got == 0) break;
-            done += static_cast<std::size_t>(got);
-        }
-        return done;
-    }
-
-    bool cached(std::uint64_t offset, std::uint64_t length) override {
-        if (length == 0) return true;
-        static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-        CacheRange range{offset, length};
-        CacheStat stat{};
-        if (::syscall(kCachestatCall, fd_.get(), &range, &stat, 0U) == 0) {
-            if (stat.cached < (offset + length - 1) / page_bytes - offset / page_bytes + 1)
-                return false;
-            // It counts pages that are still on their way from the disk, too; read-ahead fills
-            // them in order.
-            return probe(offset, length, kReadAheadBytes);
-        }
-        return probe(offset, length, kSmallestReadAheadBytes);
-    }
-
-    Result<void> sync() override {
-        if (!honest_sync_) return {};
-        Timed timed(latencies_.fsync);
-        // Not again(): after any failure, EINTR included, the kernel may have dropped the dirty
-        // pages.
-        if (::fdatasync(fd_.get()) != 0) return fail_errno("fdatasync", path_);
-        return {};
-    }
-
-    Result<std::uint64_t> size() override {
-        struct stat status;
-        if (::fstat(fd_.get(), &status) != 0) return fail_errno("stat", path_);
-        return static_cast<std::uint64_t>(status.st_size);
-    }
-
-    int descriptor() const override { return fd_.get(); }
-    bool is_local() const override { return local_; }
-
-private:
-    static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX of Linux
-
-    static constexpr std::uint64_t kReadAheadBytes = 256 * 1024;
-    static constexpr std::uint64_t kSmallestReadAheadBytes = 64 * 1024;
-
-    /// Reads one byte each `stride`, and the last: a wrong "yes" costs one wait.
-    bool probe(std::uint64_t offset, std::uint64_t length, std::uint64_t stride) {
-        std::byte byte;
-        for (std::uint64_t at = 0; at < length; at += stride) {
-            auto got = try_read_at(offset + at, {&byte, 1});
-            if (!got || *got == 0) return false;
-        }
-        auto last = try_read_at(offset + length - 1, {&byte, 1});
-        return last && *last == 1;
-    }
-
-    base::UniqueFd fd_;
-    std::string path_;
-    bool local_;
-    bool honest_sync_;
-    Latencies latencies_;
-};
+/// Of a volume that shares its descriptors with nobody: a tool's.
+constexpr std::size_t kDescriptorsOfItsOwn = 1000;
 
 class HeldDirectory final : public DirectoryHandle {
 public:
@@ -315,6 +121,26 @@ bool is_local_type(decltype(std::declval<struct statfs>().f_type) type) {
     }
 }
 
+/// True where syncfs(2) covers all and says what went wrong: since Linux 5.8, on file systems that
+/// write to their disk themselves. Not overlayfs, whose errors stay below, nor FUSE, where it syncs
+/// nothing.
+bool tells_of_syncfs(decltype(std::declval<struct statfs>().f_type) type) {
+    utsname kernel{};
+    int major = 0;
+    int minor = 0;
+    if (::uname(&kernel) != 0 || std::sscanf(kernel.release, "%d.%d", &major, &minor) != 2)
+        return false;
+    if (std::pair(major, minor) < std::pair(5, 8)) return false;
+    constexpr std::uint32_t kXfs = 0x58465342;  // XFS_SUPER_MAGIC
+    switch (static_cast<std::uint32_t>(type)) {
+        case EXT4_SUPER_MAGIC:
+        case kXfs:
+        case BTRFS_SUPER_MAGIC:
+        case F2FS_SUPER_MAGIC: return true;
+        default: return false;
+    }
+}
+
 std::string parent_of(const std::string& path) {
     auto slash = path.rfind('/');
     return slash == std::string::npos ? std::string() : path.substr(0, slash);
@@ -349,63 +175,65 @@ Result<std::unique_ptr<PosixVolume>> PosixVolume::open(const std::string& root,
     if (!fd) return fail_errno("open", root);
     struct statfs status;
     if (again([&] { return ::fstatfs(fd.get(), &status); }) != 0) return fail_errno("statfs", root);
-    return std::unique_ptr<PosixVolume>(
-        new PosixVolume(root, std::move(fd), is_local_type(status.f_type), options));
+    auto shared = std::make_shared<PosixShared>();
+    shared->root = std::move(fd);
+    shared->local = is_local_type(status.f_type);
+    shared->honest_sync = options.honest_sync;
+    if (tells_of_syncfs(status.f_type)) {
+        shared->whole = open_below(*shared, ".", O_RDONLY | O_DIRECTORY);
+    }
+    shared->descriptors = options.descriptors != nullptr
+                              ? options.descriptors
+                              : std::make_shared<DescriptorCache>(kDescriptorsOfItsOwn);
+    if (options.metrics != nullptr) {
+        shared->write_latency = &options.metrics->histogram("kaas_storage_write_latency_seconds",
+                                                            "Time of one write to a file of a volume.");
+        shared->read_latency = &options.metrics->histogram(
+            "kaas_storage_read_latency_seconds", "Time of one blocking read of a file of a volume.");
+        shared->fsync_latency = &options.metrics->histogram(
+            "kaas_storage_fsync_latency_seconds",
+            "Time of one fsync of a file or directory of a volume.");
+    }
+    return std::unique_ptr<PosixVolume>(new PosixVolume(root, std::move(shared)));
 }
 
-PosixVolume::PosixVolume(std::string root, base::UniqueFd fd, bool local,
-                         PosixVolumeOptions options)
-    : root_(std::move(root)), fd_(std::move(fd)), local_(local), honest_sync_(options.honest_sync) {
-    if (options.metrics == nullptr) return;
-    write_latency_ = &options.metrics->histogram("kaas_storage_write_latency_seconds",
-                                                 "Time of one write to a file of a volume.");
-    read_latency_ = &options.metrics->histogram("kaas_storage_read_latency_seconds",
-                                                "Time of one blocking read of a file of a volume.");
-    fsync_latency_ =
-        &options.metrics->histogram("kaas_storage_fsync_latency_seconds",
-                                    "Time of one fsync of a file or directory of a volume.");
-}
+PosixVolume::PosixVolume(std::string root, std::shared_ptr<PosixShared> shared)
+    : root_(std::move(root)), shared_(std::move(shared)) {}
 
-Result<std::unique_ptr<File>> PosixVolume::open_file(const std::string& path, int flags) {
-    base::UniqueFd fd(again(
-        [&] { return ::openat(fd_.get(), path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644); }));
-    if (!fd) return fail_errno("open", path);
-    return std::make_unique<PosixFile>(std::move(fd), path, local_, honest_sync_,
-                                       Latencies{write_latency_, read_latency_, fsync_latency_});
-}
+PosixVolume::~PosixVolume() = default;
 
 bool PosixVolume::same_directory(const PosixVolume& other) const {
     struct stat mine{};
     struct stat theirs{};
-    return ::fstat(fd_.get(), &mine) == 0 && ::fstat(other.fd_.get(), &theirs) == 0 &&
+    return ::fstat(shared_->root.get(), &mine) == 0 && ::fstat(other.shared_->root.get(), &theirs) == 0 &&
            mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
 }
 
 Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
-    return open_file(path, O_RDWR | O_CREAT | O_EXCL);
+    KAAS_TRY_ASSIGN(file, PosixFile::open(shared_, path, O_RDWR | O_CREAT | O_EXCL));
+    return file;
 }
 
 Result<std::unique_ptr<File>> PosixVolume::open(const std::string& path, OpenMode mode) {
-    return open_file(path, mode == OpenMode::kRead ? O_RDONLY : O_RDWR);
+    KAAS_TRY_ASSIGN(file,
+                    PosixFile::open(shared_, path, mode == OpenMode::kRead ? O_RDONLY : O_RDWR));
+    return file;
 }
 
 Result<void> PosixVolume::make_directory(const std::string& path) {
-    if (::mkdirat(fd_.get(), path.c_str(), 0755) != 0) return fail_errno("mkdir", path);
+    if (::mkdirat(shared_->root.get(), path.c_str(), 0755) != 0) return fail_errno("mkdir", path);
     return {};
 }
 
-Result<base::UniqueFd> PosixVolume::open_directory(const std::string& path) {
-    base::UniqueFd fd(again([&] {
-        return ::openat(fd_.get(), name_at_root(path),
-                        O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    }));
+Result<base::UniqueFd> PosixVolume::open_directory(const std::string& path) const {
+    auto fd = open_below(*shared_, name_at_root(path), O_RDONLY | O_DIRECTORY);
     if (!fd) return fail_errno("open", path);
     return fd;
 }
 
 Result<void> PosixVolume::sync_descriptor(int fd, const std::string& path) const {
-    if (!honest_sync_) return {};
-    Timed timed(fsync_latency_);
+    if (!shared_->honest_sync) return {};
+    Timed timed(shared_->fsync_latency);
     if (::fsync(fd) != 0) return fail_errno("fsync", path);
     return {};
 }
@@ -416,19 +244,49 @@ Result<void> PosixVolume::sync_directory(const std::string& path) {
 }
 
 Result<void> PosixVolume::rename(const std::string& from, const std::string& to) {
-    if (::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()) != 0) {
+    if (::renameat(shared_->root.get(), from.c_str(), shared_->root.get(), to.c_str()) != 0) {
         return fail_errno("rename", fmt::format("{} to {}", from, to));
     }
     return {};
 }
 
+bool PosixVolume::can_sync_all() const {
+    return shared_->whole || (shared_->local && !shared_->honest_sync);
+}
+
+Result<void> PosixVolume::sync_all() {
+    if (!can_sync_all()) return Volume::sync_all();
+    if (!shared_->honest_sync) return {};
+    // One at a time: what a file had written when it began is kept in the file.
+    base::MutexLock one(shared_->sync_all_mutex);
+    {
+        base::MutexLock lock(shared_->mutex);
+        for (const auto& [path, file] : shared_->files) file->all_sync_begins();
+    }
+    Result<void> outcome;
+    {
+        Timed timed(shared_->fsync_latency);
+        if (::syncfs(shared_->whole.get()) != 0) outcome = fail_errno("syncfs", root_);
+    }
+    base::MutexLock lock(shared_->mutex);
+    for (const auto& [path, file] : shared_->files) file->all_sync_ended(outcome);
+    return outcome;
+}
+
+bool PosixVolume::is_local() const { return shared_->local; }
+
 Result<void> PosixVolume::unlink(const std::string& path) {
-    if (::unlinkat(fd_.get(), path.c_str(), 0) != 0) return fail_errno("unlink", path);
+    {
+        base::MutexLock lock(shared_->mutex);
+        const auto [from, to] = shared_->files.equal_range(path);
+        for (auto file = from; file != to; ++file) file->second->keep_open();
+    }
+    if (::unlinkat(shared_->root.get(), path.c_str(), 0) != 0) return fail_errno("unlink", path);
     return {};
 }
 
 Result<void> PosixVolume::remove_directory(const std::string& path) {
-    if (::unlinkat(fd_.get(), path.c_str(), AT_REMOVEDIR) != 0) return fail_errno("rmdir", path);
+    if (::unlinkat(shared_->root.get(), path.c_str(), AT_REMOVEDIR) != 0) return fail_errno("rmdir", path);
     return {};
 }
 
@@ -454,9 +312,8 @@ Result<std::vector<std::string>> PosixVolume::list(const std::string& path) {
 
 Result<std::unique_ptr<FileLock>> PosixVolume::lock(const std::string& path,
                                                     std::string_view text) {
-    base::UniqueFd fd(again([&] {
-        return ::openat(fd_.get(), path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    }));
+    constexpr unsigned kMode = 0644;
+    auto fd = open_below(*shared_, path.c_str(), O_RDWR | O_CREAT, kMode);
     if (!fd) return fail_errno("open", path);
     struct flock whole{};
     whole.l_type = F_WRLCK;
@@ -478,10 +335,7 @@ Result<std::unique_ptr<FileLock>> PosixVolume::lock(const std::string& path,
 }
 
 Result<std::unique_ptr<DirectoryHandle>> PosixVolume::hold(const std::string& path) {
-    base::UniqueFd fd(again([&] {
-        return ::openat(fd_.get(), name_at_root(path),
-                        O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    }));
+    auto fd = open_below(*shared_, name_at_root(path), O_PATH | O_DIRECTORY);
     if (!fd) return fail_errno("open", path);
     return std::make_unique<HeldDirectory>(std::move(fd), path);
 }
@@ -492,17 +346,14 @@ Result<std::unique_ptr<DirectoryHandle>> PosixVolume::hold(const std::string& pa
 Result<base::UniqueFd> PosixVolume::open_for_mark(const std::string& path, bool& half_made) {
     constexpr int kAttempts = 3;  // a cached absence, its refutation, and the true answer
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-        base::UniqueFd fd(again([&] {
-            return ::openat(fd_.get(), path.c_str(),
-                            O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        }));
+        auto fd = open_below(*shared_, path.c_str(), O_RDONLY | O_DIRECTORY);
         if (fd) return fd;
         if (errno == EACCES) {
             half_made = true;
             return base::UniqueFd();
         }
         if (errno != ENOENT) return fail_errno("open", path);
-        if (::mkdirat(fd_.get(), path.c_str(), 0) == 0) {
+        if (::mkdirat(shared_->root.get(), path.c_str(), 0) == 0) {
             half_made = true;
             return base::UniqueFd();
         }
@@ -521,7 +372,7 @@ Result<void> PosixVolume::mark(const std::string& path, MarkKind kind) {
     std::string parent = parent_of(path);
     if (kind == MarkKind::kRemove) {
         // ENOENT: another marker was faster; the parent's fsync makes its rmdir ours.
-        if (::unlinkat(fd_.get(), path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        if (::unlinkat(shared_->root.get(), path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
             return fail_errno("rmdir", path);
         }
         return sync_directory(parent);
@@ -529,15 +380,15 @@ Result<void> PosixVolume::mark(const std::string& path, MarkKind kind) {
     if (!half_made) return {};
     // Without a descriptor of its own, a directory's mode is made durable with the whole file
     // system. (On NFS the server has it before chmod returns.)
-    if (::fchmodat(fd_.get(), path.c_str(), 0, 0) != 0) return fail_errno("chmod", path);
+    if (::fchmodat(shared_->root.get(), path.c_str(), 0, 0) != 0) return fail_errno("chmod", path);
     KAAS_TRY_ASSIGN(above, open_directory(parent));
-    if (honest_sync_ && ::syncfs(above.get()) != 0) return fail_errno("syncfs", parent);
+    if (shared_->honest_sync && ::syncfs(above.get()) != 0) return fail_errno("syncfs", parent);
     return sync_descriptor(above.get(), parent);
 }
 
 Result<Space> PosixVolume::space() {
     struct statvfs status;
-    if (again([&] { return ::fstatvfs(fd_.get(), &status); }) != 0)
+    if (again([&] { return ::fstatvfs(shared_->root.get(), &status); }) != 0)
         return fail_errno("statvfs", root_);
     return Space{.total_bytes = std::uint64_t{status.f_blocks} * status.f_frsize,
                  .usable_bytes = std::uint64_t{status.f_bavail} * status.f_frsize};

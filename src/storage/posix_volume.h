@@ -2,6 +2,7 @@
 
 #include "base/metrics.h"
 #include "base/unique_fd.h"
+#include "storage/descriptor_cache.h"
 #include "storage/volume.h"
 
 #include <memory>
@@ -18,7 +19,11 @@ struct PosixVolumeOptions {
     bool create_root = false;
     /// Where `kaas_storage_{write,read,fsync}_latency_seconds` are kept; must outlive the volume.
     base::metrics::Registry* metrics = nullptr;
+    /// Bounds how many files are open, together with other volumes; none: a thousand of its own.
+    std::shared_ptr<DescriptorCache> descriptors{};
 };
+
+struct PosixShared;
 
 /// A directory of the operating system, mounted from wherever.
 ///
@@ -29,6 +34,7 @@ class PosixVolume final : public Volume {
 public:
     [[nodiscard]] static Result<std::unique_ptr<PosixVolume>> open(const std::string& root,
                                                                    PosixVolumeOptions options = {});
+    ~PosixVolume() override;
 
     /// Whether the two are one directory, under whatever names.
     [[nodiscard]] bool same_directory(const PosixVolume& other) const;
@@ -38,6 +44,8 @@ public:
                                                      OpenMode mode) override;
     [[nodiscard]] Result<void> make_directory(const std::string& path) override;
     [[nodiscard]] Result<void> sync_directory(const std::string& path) override;
+    [[nodiscard]] bool can_sync_all() const override;
+    [[nodiscard]] Result<void> sync_all() override;
     [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) override;
     [[nodiscard]] Result<void> unlink(const std::string& path) override;
     [[nodiscard]] Result<void> remove_directory(const std::string& path) override;
@@ -48,25 +56,19 @@ public:
     [[nodiscard]] Result<std::unique_ptr<DirectoryHandle>> hold(const std::string& path) override;
     [[nodiscard]] Result<void> mark(const std::string& path, MarkKind kind) override;
 
-    [[nodiscard]] bool is_local() const override { return local_; }
+    [[nodiscard]] bool is_local() const override;
     [[nodiscard]] Result<Space> space() override;
     [[nodiscard]] const std::string& root() const override { return root_; }
 
 private:
-    PosixVolume(std::string root, base::UniqueFd fd, bool local, PosixVolumeOptions options);
+    PosixVolume(std::string root, std::shared_ptr<PosixShared> shared);
 
-    [[nodiscard]] Result<std::unique_ptr<File>> open_file(const std::string& path, int flags);
-    [[nodiscard]] Result<base::UniqueFd> open_directory(const std::string& path);
+    [[nodiscard]] Result<base::UniqueFd> open_directory(const std::string& path) const;
     [[nodiscard]] Result<base::UniqueFd> open_for_mark(const std::string& path, bool& half_made);
     [[nodiscard]] Result<void> sync_descriptor(int fd, const std::string& path) const;
 
-    std::string root_;
-    base::UniqueFd fd_;
-    bool local_;
-    bool honest_sync_;
-    base::metrics::Histogram* write_latency_ = nullptr;
-    base::metrics::Histogram* read_latency_ = nullptr;
-    base::metrics::Histogram* fsync_latency_ = nullptr;
+    const std::string root_;
+    const std::shared_ptr<PosixShared> shared_;
 };
 
 }  // namespace kaas::storage

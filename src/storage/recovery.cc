@@ -159,9 +159,11 @@ public:
           paths_{options.directory},
           now_ms_(options.log_dir->clock().wall_ms()) {}
 
-    [[nodiscard]] Result<Opened> run() {
+    /// Reads what there is. From now on `must_write` says what is next.
+    [[nodiscard]] Result<void> read() {
         KAAS_TRY_ASSIGN(found, walk());
-        if (!found) return fresh();
+        if (!found) return {};
+        found_epoch_ = base::LeaderEpoch{found->state.epoch};
         source_ = found->volume;
         const bool moved = source_ != &volume_;
         KAAS_TRY(take_state(found->state));
@@ -169,22 +171,47 @@ public:
         // the owner still writes.
         if (!found->state.released) KAAS_TRY(open_journal(found->state.epoch));
         KAAS_TRY_ASSIGN(tail, open_tail(found->state));
+        tail_end_ = tail;
         load_producers();
         // What was only read counts once it stands in a durable picture of our own.
-        const bool must_begin =
-            moved || tail > last_.bytes || !journaled_.empty() || !found->state.settled();
-        if (!must_begin) {
-            KAAS_TRY(log_dir_.session().confirm());
-            tell_journal();
-            return lazy(base::LeaderEpoch{found->state.epoch});
-        }
-        if (moved) {
+        must_write_ = moved || tail > last_.bytes || !journaled_.empty() || !found->state.settled();
+        picture_vouched_ = found->state.picture_vouched;
+        return {};
+    }
+    [[nodiscard]] bool must_write() const { return must_write_; }
+
+    /// Makes the files of our own epoch. To be durable before `write_picture`.
+    [[nodiscard]] Result<void> write_files(Syncs syncs) {
+        if (source_ != &volume_) {
             KAAS_TRY(bring_over());
-        } else if (!found->state.picture_vouched) {
+        } else if (!picture_vouched_) {
             // Our picture will name files in its directory, whose own name may not be durable yet.
-            KAAS_TRY(volume_.sync_directory(paths_.directory));
+            KAAS_TRY(sync_directory(volume_, paths_.directory, syncs));
         }
-        return begin(tail);
+        return begin(syncs);
+    }
+
+    /// The commit point. To be durable before `finish`.
+    [[nodiscard]] Result<void> write_picture(Syncs syncs) {
+        KAAS_TRY_ASSIGN(epoch_log,
+                        EpochLog::create(
+                            volume_, {.directory = paths_.directory, .kind = "manifest"},
+                            options_.epoch.value(), begun_->manifest.picture(),
+                            {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
+        begun_->epoch_log = std::move(epoch_log);
+        return {};
+    }
+
+    /// The check, behind which the log may be served.
+    [[nodiscard]] Result<Opened> finish() {
+        KAAS_TRY(log_dir_.session().confirm());
+        if (!found_epoch_) {
+            KAAS_TRY(make_topic_directory(volume_, paths_.directory));
+            return lazy(std::nullopt);
+        }
+        tell_journal();
+        if (!must_write_) return lazy(*found_epoch_);
+        return std::move(*begun_);
     }
 
 private:
@@ -312,13 +339,6 @@ private:
                                          batch.header.max_timestamp, now_ms_, marker->abort);
     }
 
-    /// The first epoch of a partition, or one after epochs that never wrote.
-    [[nodiscard]] Result<Opened> fresh() {
-        KAAS_TRY(log_dir_.session().confirm());
-        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
-        return lazy(std::nullopt);
-    }
-
     /// Serves from what is there; the epoch begins at its first write.
     [[nodiscard]] Result<Opened> lazy(std::optional<base::LeaderEpoch> written_epoch) {
         auto opened = opened_at(recorded_end_, recorded_end_);
@@ -351,8 +371,8 @@ private:
         return opened;
     }
 
-    /// Copies the tail into our own first segment, fsyncs it there, and writes the picture.
-    [[nodiscard]] Result<Opened> begin(std::uint64_t tail_end) {
+    /// Copies the tail into our own first segment, and fsyncs it there.
+    [[nodiscard]] Result<void> begin(Syncs syncs) {
         const auto base = recorded_end_;
         KAAS_TRY(volume_.make_directory(paths_.epoch_directory(options_.epoch)));
         auto segment =
@@ -360,35 +380,30 @@ private:
         KAAS_TRY(segment->create(volume_));
         KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
         auto plan = plan_from(base);
-        KAAS_TRY(copy_tail(tail_end, *segment, *log, plan));
+        KAAS_TRY(copy_tail(tail_end_, *segment, *log, plan));
         if (plan.facts().end < manifest_.log_start) {
             return fail(ErrorCode::kCorrupt,
                         fmt::format("{}: the log begins at {} and ends at {}", paths_.directory,
                                     manifest_.log_start, plan.facts().end));
         }
-        KAAS_TRY(log->sync());
-        KAAS_TRY(segment->offsets().flush(volume_));
-        KAAS_TRY(segment->times().flush(volume_));
-        KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
-        report(plan.facts(), tail_end);
+        KAAS_TRY(sync_file(*log, syncs));
+        KAAS_TRY(segment->offsets().flush(volume_, syncs));
+        KAAS_TRY(segment->times().flush(volume_, syncs));
+        KAAS_TRY(sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs));
+        report(plan.facts(), tail_end_);
+        tail_.reset();
 
         auto images = producers_.images();
         auto opened = opened_at(plan.facts().end, base);
         opened.plan = plan;
         opened.manifest.active = plan.facts();
         opened.manifest.producers = std::move(images);
-        KAAS_TRY_ASSIGN(epoch_log, EpochLog::create(
-                                       volume_, {.directory = paths_.directory, .kind = "manifest"},
-                                       options_.epoch.value(), opened.manifest.picture(),
-                                       {.directory = EpochLogOptions::Directory::kMade}));
-        KAAS_TRY(log_dir_.session().confirm());
-        tell_journal();
-        opened.epoch_log = std::move(epoch_log);
         opened.active = std::move(segment);
         opened.active_log = std::move(log);
         opened.view.last = {opened.active, plan.facts()};
         opened.written_epoch = options_.epoch;
-        return opened;
+        begun_ = std::move(opened);
+        return {};
     }
 
     [[nodiscard]] Result<void> copy_tail(std::uint64_t tail_end, Segment& segment, File& log,
@@ -463,6 +478,11 @@ private:
     ProducerState producers_;
     std::unique_ptr<File> tail_;
     std::string tail_path_;
+    std::uint64_t tail_end_ = 0;
+    std::optional<base::LeaderEpoch> found_epoch_;  ///< none: nothing was ever written
+    bool picture_vouched_ = false;
+    bool must_write_ = false;
+    std::optional<Opened> begun_;
     Volume* source_ = nullptr;  ///< where the newest epoch lies
     std::shared_ptr<const JournalImage> journal_;
     std::span<const JournalImage::Piece> journaled_;  ///< of `journal_`
@@ -479,12 +499,48 @@ Result<void> make_topic_directory(Volume& volume, const std::string& directory) 
     return make_directory_if_missing(volume, topic_of(directory));
 }
 
-Result<void> make_partition_directory(Volume& volume, const std::string& directory) {
-    KAAS_TRY(volume.sync_directory(""));
+Result<void> make_partition_directory(Volume& volume, const std::string& directory, Syncs syncs) {
+    KAAS_TRY(sync_directory(volume, "", syncs));
     KAAS_TRY(make_directory_if_missing(volume, directory));
-    return volume.sync_directory(topic_of(directory));
+    return sync_directory(volume, topic_of(directory), syncs);
 }
 
-Result<Opened> recover(const PartitionLogOptions& options) { return Recovery(options).run(); }
+Result<Opened> recover(const PartitionLogOptions& options) {
+    return std::move(recover_together({&options, 1}).front());
+}
+
+std::vector<Result<Opened>> recover_together(std::span<const PartitionLogOptions> options) {
+    std::vector<Recovery> recoveries;
+    recoveries.reserve(options.size());
+    for (const auto& one : options) recoveries.emplace_back(one);
+    std::vector<Result<void>> outcomes(options.size());
+    const auto each = [&](bool writers_only, const auto& step) {
+        for (std::size_t i = 0; i < options.size(); ++i) {
+            if (!outcomes[i] || (writers_only && !recoveries[i].must_write())) continue;
+            outcomes[i] = step(recoveries[i]);
+        }
+    };
+    each(false, [](Recovery& one) { return one.read(); });
+    const auto writers = std::ranges::count_if(recoveries, &Recovery::must_write);
+    auto& volume = options.front().log_dir->volume();
+    const bool together = std::cmp_greater_equal(writers, kWorthSyncingAll) && volume.can_sync_all();
+    const auto syncs = together ? Syncs::kLater : Syncs::kNow;
+    const auto sync_all = [&] {
+        if (!together) return;
+        const auto synced = volume.sync_all();
+        each(true, [&](Recovery&) { return synced; });
+    };
+    each(true, [&](Recovery& one) { return one.write_files(syncs); });
+    sync_all();
+    each(true, [&](Recovery& one) { return one.write_picture(syncs); });
+    sync_all();
+    std::vector<Result<Opened>> opened;
+    opened.reserve(options.size());
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        opened.push_back(outcomes[i] ? recoveries[i].finish()
+                                     : Result<Opened>(std::unexpected(outcomes[i].error())));
+    }
+    return opened;
+}
 
 }  // namespace kaas::storage

@@ -6,9 +6,12 @@
 #include "storage/producer_state.h"
 #include "storage/segment_plan.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace kaas::storage {
 
@@ -34,6 +37,10 @@ struct Opened {
 /// written. Blocks. Errors: kExists and kNotFound (somebody newer was here), kFenced, kCorrupt with
 /// file and offset, the volume's.
 [[nodiscard]] Result<Opened> recover(const PartitionLogOptions& options);
+/// The same for many at once, all of one log dir: what must be written is made durable by two syncs
+/// for all of them, where the volume can do so. In order of `options`.
+[[nodiscard]] std::vector<Result<Opened>> recover_together(
+    std::span<const PartitionLogOptions> options);
 
 /// Makes the topic's directory of `<topic>/<partition>`; that it exists already is fine. Only at an
 /// opening, never at a write: an epoch that outlives its topic must not make it again (DESIGN 8).
@@ -42,6 +49,7 @@ struct Opened {
 
 /// Makes the partition's directory in its topic's; that it exists already is fine. Both are durable
 /// by name then. Errors: kNotFound when the topic's is not there (any more), the volume's.
-[[nodiscard]] Result<void> make_partition_directory(Volume& volume, const std::string& directory);
+[[nodiscard]] Result<void> make_partition_directory(Volume& volume, const std::string& directory,
+                                                    Syncs syncs = Syncs::kNow);
 
 }  // namespace kaas::storage

@@ -41,17 +41,17 @@ TimeEntry TimeEntry::decode(const std::byte* from) {
 }
 
 template <class Entry>
-Result<void> SparseIndex<Entry>::flush(Volume& volume) {
-    return write_out(volume, false);
+Result<void> SparseIndex<Entry>::flush(Volume& volume, Syncs syncs) {
+    return write_out(volume, false, syncs);
 }
 
 template <class Entry>
 Result<void> SparseIndex<Entry>::finish(Volume& volume) {
-    return write_out(volume, true);
+    return write_out(volume, true, Syncs::kNow);
 }
 
 template <class Entry>
-Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty) {
+Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty, Syncs syncs) {
     std::vector<std::byte> bytes;
     std::shared_ptr<File> file;
     std::size_t at = 0;
@@ -71,7 +71,7 @@ Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty) {
     }
     const base::ByteView piece(bytes);
     KAAS_TRY(file->write_at(at * Entry::kBytes, {&piece, 1}));
-    KAAS_TRY(file->sync());
+    KAAS_TRY(sync_file(*file, syncs));
     base::MutexLock lock(mutex_);
     file_ = std::move(file);
     in_file_ = end;

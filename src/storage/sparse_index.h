@@ -90,7 +90,8 @@ public:
 
     /// Writes what the file lacks and makes it durable (not its name). Writer's thread, or one that
     /// stands in for it.
-    [[nodiscard]] Result<void> flush(Volume& volume) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> flush(Volume& volume, Syncs syncs = Syncs::kNow)
+        KAAS_EXCLUDES(mutex_);
     /// The last `flush`; also makes a file without entries, because Apache's tools look for one.
     [[nodiscard]] Result<void> finish(Volume& volume) KAAS_EXCLUDES(mutex_);
     /// After `finish`: readers go to the file from now on.
@@ -108,7 +109,8 @@ public:
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
-    [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty, Syncs syncs)
+        KAAS_EXCLUDES(mutex_);
 
     const std::string path_;
     mutable base::Mutex mutex_;

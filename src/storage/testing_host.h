@@ -140,8 +140,7 @@ private:
             }
             return bytes;
         }
-        int descriptor() const override { return -1; }
-        bool is_local() const override { return local_; }
+            bool is_local() const override { return local_; }
 
     private:
         const std::shared_ptr<File> shared_;

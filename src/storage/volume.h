@@ -1,8 +1,10 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "base/unique_fd.h"
 #include "storage/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +13,9 @@
 #include <vector>
 
 namespace kaas::storage {
+
+/// A descriptor that is open as long as somebody holds this.
+using Lease = std::shared_ptr<const base::UniqueFd>;
 
 /// An open regular file of a volume.
 /// Thread: calls may come from any thread, several at once; writers agree among themselves. All
@@ -38,8 +43,14 @@ public:
     /// nothing on this file may be retried or trusted (DESIGN 7).
     [[nodiscard]] virtual Result<void> sync() = 0;
     [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
-    /// For sendfile(2); -1 when the file has no descriptor (the in-memory volume).
-    [[nodiscard]] virtual int descriptor() const = 0;
+    /// False when there is no descriptor to send from (the in-memory volume).
+    [[nodiscard]] virtual bool has_descriptor() const { return false; }
+    /// For sendfile(2). None when the file is not open just now: few are, of many. Never blocks.
+    [[nodiscard]] virtual Lease descriptor_if_open() { return nullptr; }
+    /// The same, and opens it if need be. Errors: the volume's; kIo without descriptors.
+    [[nodiscard]] virtual Result<Lease> descriptor() {
+        return fail(ErrorCode::kIo, "a file without a descriptor");
+    }
     /// As `Volume::is_local`: whether a reactor may look into the page cache for it.
     [[nodiscard]] virtual bool is_local() const = 0;
 };
@@ -104,6 +115,15 @@ public:
     [[nodiscard]] virtual Result<void> make_directory(const std::string& path) = 0;
     /// fsync(2) of a directory: the names made and removed in it are durable.
     [[nodiscard]] virtual Result<void> sync_directory(const std::string& path) = 0;
+    /// True when `sync_all` keeps its promise; false where one would have to trust that it does.
+    [[nodiscard]] virtual bool can_sync_all() const { return false; }
+    /// Makes durable all that was done to the volume before the call, bytes and names. Worth it for
+    /// many files at once: it also waits for what others have written to the same file system.
+    /// After a failure nothing that was unsynced may be retried or trusted, in no file. Errors: kIo;
+    /// the volume's.
+    [[nodiscard]] virtual Result<void> sync_all() {
+        return fail(ErrorCode::kIo, root() + ": not able to sync everything at once");
+    }
     [[nodiscard]] virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
     [[nodiscard]] virtual Result<void> unlink(const std::string& path) = 0;
     [[nodiscard]] virtual Result<void> remove_directory(const std::string& path) = 0;
@@ -131,6 +151,21 @@ public:
     /// The root as the user named it, for messages.
     [[nodiscard]] virtual const std::string& root() const = 0;
 };
+
+/// When something becomes durable: before a call returns, or by the caller's `sync_all`, which
+/// comes before anything is built on it.
+enum class Syncs { kNow, kLater };
+
+/// From so many things on, one sync of everything costs less than an fsync or two for each.
+inline constexpr std::size_t kWorthSyncingAll = 8;
+
+[[nodiscard]] inline Result<void> sync_file(File& file, Syncs syncs) {
+    return syncs == Syncs::kNow ? file.sync() : Result<void>();
+}
+[[nodiscard]] inline Result<void> sync_directory(Volume& volume, const std::string& path,
+                                                 Syncs syncs) {
+    return syncs == Syncs::kNow ? volume.sync_directory(path) : Result<void>();
+}
 
 /// Makes one directory level that may be there already. Not durable before `sync_directory` of its
 /// parent.

@@ -1,0 +1,145 @@
+#pragma once
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "storage/descriptor_cache.h"
+#include "storage/error.h"
+#include "storage/volume.h"
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+/// The inside of `PosixVolume`, for its own sources.
+namespace kaas::storage {
+
+/// The error of a system call on `path`, with errno's text.
+[[nodiscard]] std::unexpected<Error> fail_errno(std::string_view call, const std::string& path,
+                                                int error = errno);
+
+/// Repeats a system call that a signal interrupted.
+template <class Call>
+auto again(Call call) {
+    decltype(call()) result;
+    do {
+        result = call();
+    } while (result < 0 && errno == EINTR);
+    return result;
+}
+
+/// Adds the duration of a scope to a histogram, if there is one.
+class Timed {
+public:
+    explicit Timed(base::metrics::Histogram* histogram) : histogram_(histogram) {
+        if (histogram_ != nullptr) begin_ = base::Clock::system().now();
+    }
+    ~Timed() {
+        if (histogram_ == nullptr) return;
+        auto took = base::Clock::system().now() - begin_;
+        histogram_->observe_us(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+    }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+private:
+    base::metrics::Histogram* histogram_;
+    base::Clock::Steady begin_;
+};
+
+class PosixFile;
+
+/// What a volume and its files share; it lives as long as the last of them.
+struct PosixShared {
+    base::UniqueFd root;
+    /// For syncfs(2), which tells of errors since this was opened; none where it cannot be relied
+    /// upon.
+    base::UniqueFd whole;
+    bool local = false;
+    bool honest_sync = true;
+    std::shared_ptr<DescriptorCache> descriptors;
+    base::metrics::Histogram* write_latency = nullptr;
+    base::metrics::Histogram* read_latency = nullptr;
+    base::metrics::Histogram* fsync_latency = nullptr;
+
+    base::Mutex sync_all_mutex;  ///< comes before `mutex`
+    base::Mutex mutex;
+    /// Every file by its path: one that is unlinked must be open, for it cannot be opened again.
+    std::unordered_multimap<std::string_view, PosixFile*> files KAAS_GUARDED_BY(mutex);
+};
+
+/// A file of a directory of the operating system.
+///
+/// Its descriptor may be closed while nobody uses it, and is opened again by name for whoever comes
+/// next; that this is the same file is checked. With writes that are not synced it is synced first,
+/// so that an error of the disk always finds somebody to be told to: such a failure is kept, and
+/// answers every later write and sync.
+class PosixFile final : public File, private DescriptorCache::Member {
+public:
+    /// `flags` as of open(2), those for making a file included. Errors: the volume's.
+    [[nodiscard]] static Result<std::unique_ptr<PosixFile>> open(
+        std::shared_ptr<PosixShared> shared, const std::string& path, int flags);
+    ~PosixFile() override;
+
+    Result<void> write_at(std::uint64_t offset, std::span<const base::ByteView> pieces) override;
+    Result<std::size_t> read_at(std::uint64_t offset, base::MutableBytes into) override;
+    Result<std::size_t> try_read_at(std::uint64_t offset, base::MutableBytes into) override;
+    bool cached(std::uint64_t offset, std::uint64_t length) override;
+    Result<void> sync() override;
+    Result<std::uint64_t> size() override;
+    bool has_descriptor() const override { return true; }
+    Lease descriptor_if_open() override KAAS_EXCLUDES(mutex_);
+    Result<Lease> descriptor() override KAAS_EXCLUDES(mutex_);
+    bool is_local() const override { return shared_->local; }
+
+    /// Around a sync of the whole volume, of which there is one at a time.
+    void all_sync_begins() KAAS_EXCLUDES(mutex_);
+    void all_sync_ended(const Result<void>& outcome) KAAS_EXCLUDES(mutex_);
+
+    /// Opens it if need be, and keeps it open from now on: its name is about to go.
+    void keep_open() KAAS_EXCLUDES(mutex_);
+
+private:
+    PosixFile(std::shared_ptr<PosixShared> shared, std::string path, int flags);
+
+    [[nodiscard]] Result<void> open_first(int flags) KAAS_EXCLUDES(mutex_);
+    /// A descriptor for a change. Errors: the failure of an earlier sync.
+    [[nodiscard]] Result<Lease> descriptor_to_write() KAAS_EXCLUDES(mutex_);
+    void count_write() KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> sync_descriptor(int descriptor) KAAS_EXCLUDES(mutex_);
+    bool close_clean() override KAAS_EXCLUDES(mutex_);
+    bool close_dirty() override KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool in_use() const KAAS_REQUIRES(mutex_) { return lease_.use_count() > 1; }
+
+    const std::shared_ptr<PosixShared> shared_;
+    const std::string path_;
+    const int flags_;  ///< to open it again
+    ino_t inode_ = 0;
+    mutable base::Mutex mutex_;
+    Lease lease_ KAAS_GUARDED_BY(mutex_);
+    bool kept_ KAAS_GUARDED_BY(mutex_) = false;
+    /// Begins and ends of writes; those before a good sync began.
+    std::uint32_t writes_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint32_t synced_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint32_t all_synced_ KAAS_GUARDED_BY(mutex_) = 0;  ///< once the running one has ended
+    std::unique_ptr<const Error> failure_ KAAS_GUARDED_BY(mutex_);
+};
+
+/// Opens below the volume's root; closes another file when the process has no descriptor left.
+[[nodiscard]] base::UniqueFd open_below(PosixShared& shared, const char* path, int flags,
+                                        unsigned mode = 0);
+
+}  // namespace kaas::storage
