@@ -169,7 +169,7 @@ private:
     bool progress_said_ KAAS_GUARDED_BY(mutex_) = false;
     base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
     std::deque<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
-    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
+    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;       ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);

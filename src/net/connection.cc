@@ -348,8 +348,7 @@ void Connection::send_slice() {
 }
 
 void Connection::send_slice_by_file(const storage::FileSlice& slice) {
-    const auto lease =
-        slice.file->is_local() ? slice.file->descriptor_if_open() : storage::Lease();
+    const auto lease = slice.file->is_local() ? slice.file->descriptor_if_open() : storage::Lease();
     if (lease == nullptr || !slice.file->cached(slice.offset, slice.length)) {
         return send_slice_by_pool(slice);
     }

@@ -6,6 +6,12 @@
 #include <cstddef>
 
 namespace kaas::storage {
+namespace {
+
+/// So many files in use are passed over before the limit gives way.
+constexpr int kTries = 8;
+
+}  // namespace
 
 void DescriptorCache::insert(Member& member) {
     KAAS_ASSERT(member.state_ != Member::State::kIn);
@@ -31,7 +37,8 @@ void DescriptorCache::enter(Member& member) {
         if (member.state_ == Member::State::kOut) insert(member);
         too_many = ring_.size() > limit_;
     }
-    if (too_many) close_one();
+    // More than one, to make up for those that were all in use.
+    for (int tries = 0; too_many && tries < kTries; ++tries) too_many = close_one() && full();
 }
 
 void DescriptorCache::leave(Member& member) {
@@ -66,10 +73,20 @@ DescriptorCache::Member* DescriptorCache::take_a_dirty_one() {
 }
 
 bool DescriptorCache::close_one() {
-    Member* dirty = nullptr;
     {
         base::MutexLock lock(mutex_);
         if (close_a_clean_one()) return true;
+    }
+    for (int tries = 0; tries < kTries; ++tries) {
+        if (close_a_dirty_one()) return true;
+    }
+    return false;
+}
+
+bool DescriptorCache::close_a_dirty_one() {
+    Member* dirty = nullptr;
+    {
+        base::MutexLock lock(mutex_);
         dirty = take_a_dirty_one();
     }
     if (dirty == nullptr) return false;

@@ -62,6 +62,8 @@ public:
     [[nodiscard]] std::size_t limit() const { return limit_; }
 
 private:
+    [[nodiscard]] bool full() const KAAS_EXCLUDES(mutex_) { return open() > limit_; }
+    bool close_a_dirty_one() KAAS_EXCLUDES(mutex_);
     void insert(Member& member) KAAS_REQUIRES(mutex_);
     void erase(Member& member) KAAS_REQUIRES(mutex_);
     /// Closes a file that costs no sync; false when there is none.

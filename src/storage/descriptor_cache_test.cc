@@ -50,8 +50,8 @@ protected:
     }
     static std::string read(File& file) {
         std::string text(64, ' ');
-        auto got = file.read_at(0, base::MutableBytes(reinterpret_cast<std::byte*>(text.data()),
-                                                      text.size()));
+        auto got = file.read_at(
+            0, base::MutableBytes(reinterpret_cast<std::byte*>(text.data()), text.size()));
         if (!got) return got.error().context;
         text.resize(*got);
         return text;
@@ -116,6 +116,7 @@ TEST_F(DescriptorCacheTest, ReaderInAnEvictedFileIsNotDisturbed) {
 TEST_F(DescriptorCacheTest, ClosedFileBlocksNoReactor) {
     auto file = make(0);
     ASSERT_TRUE(write(*file, "text"));
+    ASSERT_TRUE(file->sync());
     crowd();
     ASSERT_EQ(file->descriptor_if_open(), nullptr) << "the crowd is large enough";
     std::byte into[4];
@@ -129,6 +130,7 @@ TEST_F(DescriptorCacheTest, ClosedFileBlocksNoReactor) {
 TEST_F(DescriptorCacheTest, UnlinkedWhileClosedIsStillReadable) {
     auto file = make(0);
     ASSERT_TRUE(write(*file, "gone by name"));
+    ASSERT_TRUE(file->sync());
     crowd();
     ASSERT_EQ(file->descriptor_if_open(), nullptr);
     ASSERT_TRUE(volume_->unlink("0"));
@@ -139,6 +141,7 @@ TEST_F(DescriptorCacheTest, UnlinkedWhileClosedIsStillReadable) {
 TEST_F(DescriptorCacheTest, AnotherFileOfTheNameIsRefused) {
     auto file = make(0);
     ASSERT_TRUE(write(*file, "mine"));
+    ASSERT_TRUE(file->sync());
     crowd();
     ASSERT_EQ(file->descriptor_if_open(), nullptr);
     std::filesystem::rename(root_.path() + "/0", root_.path() + "/elsewhere");

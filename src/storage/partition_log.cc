@@ -360,11 +360,11 @@ Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
 Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
-    KAAS_TRY_ASSIGN(epoch_log,
-                    EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
-                                     options_.epoch.value(), manifest_.picture(),
-                                     {.directory = EpochLogOptions::Directory::kMade,
-                                      .syncs = syncs}));
+    KAAS_TRY_ASSIGN(
+        epoch_log,
+        EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
+                         options_.epoch.value(), manifest_.picture(),
+                         {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
     epoch_log_ = std::move(epoch_log);
     begun_ = true;
     sweep_due_ = after_delete_delay();

@@ -352,8 +352,8 @@ private:
     [[nodiscard]] bool must_flush() const;
     [[nodiscard]] Result<void> write_pieces();
     [[nodiscard]] Result<void> write_run(std::size_t from, std::size_t to);
-    /// What an epoch begins with: its directory and first segment, durable before the picture, which
-    /// is durable before anything is built on it.
+    /// What an epoch begins with: its directory and first segment, durable before the picture,
+    /// which is durable before anything is built on it.
     [[nodiscard]] Result<void> make_epoch_files(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> write_epoch_picture(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> roll(Roll& roll);

@@ -67,9 +67,8 @@ constexpr std::uint64_t kSmallestReadAheadBytes = 64 * 1024;
     std::size_t done = 0;
     while (done < into.size()) {
         iovec rest{into.data() + done, into.size() - done};
-        ssize_t got = again([&] {
-            return ::preadv2(fd, &rest, 1, static_cast<off_t>(offset + done), RWF_NOWAIT);
-        });
+        ssize_t got = again(
+            [&] { return ::preadv2(fd, &rest, 1, static_cast<off_t>(offset + done), RWF_NOWAIT); });
         // EOPNOTSUPP: this file system cannot say; the caller then reads where it may block.
         if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP)) break;
         if (got < 0) return got;

@@ -186,13 +186,14 @@ Result<std::unique_ptr<PosixVolume>> PosixVolume::open(const std::string& root,
                               ? options.descriptors
                               : std::make_shared<DescriptorCache>(kDescriptorsOfItsOwn);
     if (options.metrics != nullptr) {
-        shared->write_latency = &options.metrics->histogram("kaas_storage_write_latency_seconds",
-                                                            "Time of one write to a file of a volume.");
-        shared->read_latency = &options.metrics->histogram(
-            "kaas_storage_read_latency_seconds", "Time of one blocking read of a file of a volume.");
-        shared->fsync_latency = &options.metrics->histogram(
-            "kaas_storage_fsync_latency_seconds",
-            "Time of one fsync of a file or directory of a volume.");
+        shared->write_latency = &options.metrics->histogram(
+            "kaas_storage_write_latency_seconds", "Time of one write to a file of a volume.");
+        shared->read_latency =
+            &options.metrics->histogram("kaas_storage_read_latency_seconds",
+                                        "Time of one blocking read of a file of a volume.");
+        shared->fsync_latency =
+            &options.metrics->histogram("kaas_storage_fsync_latency_seconds",
+                                        "Time of one fsync of a file or directory of a volume.");
     }
     return std::unique_ptr<PosixVolume>(new PosixVolume(root, std::move(shared)));
 }
@@ -205,8 +206,9 @@ PosixVolume::~PosixVolume() = default;
 bool PosixVolume::same_directory(const PosixVolume& other) const {
     struct stat mine{};
     struct stat theirs{};
-    return ::fstat(shared_->root.get(), &mine) == 0 && ::fstat(other.shared_->root.get(), &theirs) == 0 &&
-           mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
+    return ::fstat(shared_->root.get(), &mine) == 0 &&
+           ::fstat(other.shared_->root.get(), &theirs) == 0 && mine.st_dev == theirs.st_dev &&
+           mine.st_ino == theirs.st_ino;
 }
 
 Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
@@ -286,7 +288,8 @@ Result<void> PosixVolume::unlink(const std::string& path) {
 }
 
 Result<void> PosixVolume::remove_directory(const std::string& path) {
-    if (::unlinkat(shared_->root.get(), path.c_str(), AT_REMOVEDIR) != 0) return fail_errno("rmdir", path);
+    if (::unlinkat(shared_->root.get(), path.c_str(), AT_REMOVEDIR) != 0)
+        return fail_errno("rmdir", path);
     return {};
 }
 

@@ -193,11 +193,11 @@ public:
 
     /// The commit point. To be durable before `finish`.
     [[nodiscard]] Result<void> write_picture(Syncs syncs) {
-        KAAS_TRY_ASSIGN(epoch_log,
-                        EpochLog::create(
-                            volume_, {.directory = paths_.directory, .kind = "manifest"},
-                            options_.epoch.value(), begun_->manifest.picture(),
-                            {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
+        KAAS_TRY_ASSIGN(
+            epoch_log,
+            EpochLog::create(volume_, {.directory = paths_.directory, .kind = "manifest"},
+                             options_.epoch.value(), begun_->manifest.picture(),
+                             {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
         begun_->epoch_log = std::move(epoch_log);
         return {};
     }
@@ -523,7 +523,8 @@ std::vector<Result<Opened>> recover_together(std::span<const PartitionLogOptions
     each(false, [](Recovery& one) { return one.read(); });
     const auto writers = std::ranges::count_if(recoveries, &Recovery::must_write);
     auto& volume = options.front().log_dir->volume();
-    const bool together = std::cmp_greater_equal(writers, kWorthSyncingAll) && volume.can_sync_all();
+    const bool together =
+        std::cmp_greater_equal(writers, kWorthSyncingAll) && volume.can_sync_all();
     const auto syncs = together ? Syncs::kLater : Syncs::kNow;
     const auto sync_all = [&] {
         if (!together) return;

@@ -119,8 +119,8 @@ public:
     [[nodiscard]] virtual bool can_sync_all() const { return false; }
     /// Makes durable all that was done to the volume before the call, bytes and names. Worth it for
     /// many files at once: it also waits for what others have written to the same file system.
-    /// After a failure nothing that was unsynced may be retried or trusted, in no file. Errors: kIo;
-    /// the volume's.
+    /// After a failure nothing that was unsynced may be retried or trusted, in no file. Errors:
+    /// kIo; the volume's.
     [[nodiscard]] virtual Result<void> sync_all() {
         return fail(ErrorCode::kIo, root() + ": not able to sync everything at once");
     }

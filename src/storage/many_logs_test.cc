@@ -1,0 +1,192 @@
+// Goal: many logs that begin or recover together keep what they acknowledged, at whatever step the
+// machine dies; to open a log that ended well costs the same however long it is, and writes
+// nothing. Method: a volume in memory that counts steps, halts at each of them in turn, and then
+// loses what was not synced.
+#include "storage/memory_volume.h"
+#include "storage/partition_log.h"
+#include "storage/testing_log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+using testing::Answer;
+using testing::Broker;
+using testing::make_batch;
+using testing::read_values;
+using testing::to_append;
+
+constexpr std::size_t kLogs = 10;
+static_assert(kLogs >= kWorthSyncingAll);
+
+class ManyLogsTest : public ::testing::Test {
+protected:
+    using Logs = std::vector<Result<std::shared_ptr<PartitionLog>>>;
+
+    Logs open(Broker& broker, std::int32_t epoch, std::int32_t written = -1,
+              std::size_t count = kLogs) {
+        std::vector<PartitionLogOptions> options;
+        for (std::size_t i = 0; i < count; ++i) {
+            options.push_back(
+                {.log_dir = &broker.log_dir,
+                 .directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/" + std::to_string(i),
+                 .epoch = base::LeaderEpoch{epoch},
+                 .earlier = candidates_below(*volume_, epoch, std::max(written, 0), written >= 0),
+                 .config = config_});
+        }
+        return PartitionLog::open_together(std::move(options));
+    }
+    /// A batch to each log that is open; gives how many of them were acknowledged, by log.
+    std::vector<bool> append_to_all(Broker& broker, Logs& logs, const std::string& value) {
+        std::vector<Answer> answers(logs.size());
+        for (std::size_t i = 0; i < logs.size(); ++i) {
+            if (!logs[i]) continue;
+            (void)(*logs[i])->append(to_append(make_batch({.value = value}), Acks::kAll,
+                                               broker.executor, answers[i].receiver()));
+        }
+        broker.commit_all();
+        std::vector<bool> acknowledged;
+        for (const auto& answer : answers) acknowledged.push_back(answer.good());
+        return acknowledged;
+    }
+    void restart_volume() { volume_ = std::make_unique<MemoryVolume>(); }
+
+    std::unique_ptr<MemoryVolume> volume_ = std::make_unique<MemoryVolume>();
+    base::ManualClock clock_;
+    LogConfig config_;
+};
+
+TEST_F(ManyLogsTest, BeginTogetherWithTwoSyncsOfEverything) {
+    std::map<Operation, int> calls;
+    volume_->set_hook([&](const MemoryVolume::Step& step) {
+        ++calls[step.operation];
+        return std::optional<Fault>();
+    });
+    Broker broker(*volume_, clock_);
+    auto logs = open(broker, 0);
+    for (bool good : append_to_all(broker, logs, "a")) EXPECT_TRUE(good);
+    EXPECT_EQ(calls[Operation::kSyncAll], 2);
+    EXPECT_EQ(calls[Operation::kSyncDirectory], 0);
+    EXPECT_EQ(calls[Operation::kSync], static_cast<int>(kLogs)) << "of the segments alone";
+}
+
+TEST_F(ManyLogsTest, DeathAtAnyStepOfBeginningTogether) {
+    bool reached_the_end = false;
+    for (std::uint64_t step = 0; !reached_the_end; ++step) {
+        SCOPED_TRACE(step);
+        restart_volume();
+        volume_->halt_at(step);
+        std::vector<bool> acknowledged;
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, 0);
+            acknowledged = append_to_all(broker, logs, "a");
+            reached_the_end = volume_->steps() <= step;
+            for (auto& log : logs) {
+                if (log) (*log)->abandon(ErrorCode::kClosed);
+            }
+        }
+        volume_->crash({.seed = step});
+        Broker next(*volume_, clock_);
+        auto logs = open(next, 1);
+        for (std::size_t i = 0; i < kLogs; ++i) {
+            ASSERT_TRUE(logs[i]) << logs[i].error().context;
+            const auto values = read_values(**logs[i]);
+            ASSERT_TRUE(values) << values.error().context;
+            if (acknowledged[i]) EXPECT_EQ(*values, std::vector<std::string>{"a"}) << i;
+        }
+    }
+}
+
+TEST_F(ManyLogsTest, DeathAtAnyStepOfRecoveringTogether) {
+    bool reached_the_end = false;
+    for (std::uint64_t step = 0; !reached_the_end; ++step) {
+        SCOPED_TRACE(step);
+        restart_volume();
+        std::vector<bool> before;
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, 0);
+            before = append_to_all(broker, logs, "a");
+            for (auto& log : logs) (*log)->abandon(ErrorCode::kClosed);
+        }
+        volume_->crash();
+        const auto began = volume_->steps();
+        volume_->halt_at(began + step);
+        std::vector<bool> after;
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, 1, 0);
+            after = append_to_all(broker, logs, "b");
+            reached_the_end = volume_->steps() <= began + step;
+            for (auto& log : logs) {
+                if (log) (*log)->abandon(ErrorCode::kClosed);
+            }
+        }
+        volume_->crash({.seed = step});
+        Broker next(*volume_, clock_);
+        auto logs = open(next, 2, 0);
+        for (std::size_t i = 0; i < kLogs; ++i) {
+            ASSERT_TRUE(logs[i]) << logs[i].error().context;
+            const auto values = read_values(**logs[i]);
+            ASSERT_TRUE(values) << values.error().context;
+            ASSERT_TRUE(before[i]);
+            ASSERT_GE(values->size(), after[i] ? 2U : 1U) << i;
+            EXPECT_EQ(values->front(), "a");
+        }
+    }
+}
+
+TEST_F(ManyLogsTest, FailedSyncOfEverythingFailsAllOfThem) {
+    volume_->fail_nth(Operation::kSyncAll, 2, {});
+    Broker broker(*volume_, clock_);
+    auto logs = open(broker, 0);
+    for (bool good : append_to_all(broker, logs, "a")) EXPECT_FALSE(good);
+    for (auto& log : logs) EXPECT_TRUE((*log)->failure());
+}
+
+TEST_F(ManyLogsTest, CleanOpeningCostsTheSameForAnyLength) {
+    config_.segment_bytes = 2000;
+    std::vector<std::map<Operation, int>> costs;
+    std::int32_t epoch = 0;
+    for (int batches : {1, 200}) {
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, epoch, epoch - 1, 1);
+            ASSERT_TRUE(logs[0]) << logs[0].error().context;
+            for (int i = 0; i < batches; ++i) (void)append_to_all(broker, logs, "value");
+            ASSERT_TRUE((*logs[0])->release(std::chrono::milliseconds(0)));
+        }
+        auto& calls = costs.emplace_back();
+        volume_->set_hook([&](const MemoryVolume::Step& step) {
+            ++calls[step.operation];
+            return std::optional<Fault>();
+        });
+        Broker broker(*volume_, clock_);
+        auto logs = open(broker, epoch + 1, epoch, 1);
+        ASSERT_TRUE(logs[0]) << logs[0].error().context;
+        volume_->set_hook({});
+        EXPECT_EQ((*logs[0])->written_epoch(), base::LeaderEpoch{epoch});
+        for (const auto changing : {Operation::kCreate, Operation::kWrite, Operation::kSync,
+                                    Operation::kMakeDirectory, Operation::kSyncDirectory})
+            EXPECT_EQ(calls[changing], 0) << name_of(changing);
+        (*logs[0])->abandon(ErrorCode::kClosed);
+        ++epoch;
+    }
+    EXPECT_EQ(costs[0], costs[1]);
+}
+
+}  // namespace
+}  // namespace kaas::storage
