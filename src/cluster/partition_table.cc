@@ -265,8 +265,7 @@ storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
 }
 
 void PartitionTable::Impl::tell_progress() {
-    constexpr std::size_t kWorthSaying = 1'000;
-    if (openings_.size() < kWorthSaying && !progress_said_) return;
+    if (openings_.size() < 1'000 && !progress_said_) return;  // too few to be worth it
     const auto now = options_.clock->now();
     if (!openings_.empty() && now < next_progress_) return;
     next_progress_ = now + std::chrono::seconds(1);

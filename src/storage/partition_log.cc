@@ -60,22 +60,6 @@ Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions opt
     return make(std::move(options), std::move(opened));
 }
 
-std::vector<Result<std::shared_ptr<PartitionLog>>> PartitionLog::open_together(
-    std::vector<PartitionLogOptions> options) {
-    std::vector<Result<std::shared_ptr<PartitionLog>>> logs;
-    if (options.empty()) return logs;
-    auto opened = recover_together(options);
-    logs.reserve(options.size());
-    for (std::size_t i = 0; i < options.size(); ++i) {
-        if (opened[i]) {
-            logs.emplace_back(make(std::move(options[i]), std::move(*opened[i])));
-        } else {
-            logs.emplace_back(std::unexpected(std::move(opened[i]).error()));
-        }
-    }
-    return logs;
-}
-
 std::shared_ptr<PartitionLog> PartitionLog::make(PartitionLogOptions options, Opened opened) {
     std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
     if (log->begun_) {
@@ -126,10 +110,6 @@ CommitMember::Pace PartitionLog::take() {
                            return p.roll_before != nullptr;
                        });
     return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
-}
-
-bool PartitionLog::begins() const {
-    return !cycle_error_ && !begun_ && (!pieces_.empty() || prepares_upkeep_);
 }
 
 void PartitionLog::make_files() {

@@ -274,7 +274,9 @@ public:
     // The commit cycle's side (`CommitMember`).
     void checkpoint_due() override KAAS_EXCLUDES(mutex_);
     Pace take() override KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool begins() const override;
+    [[nodiscard]] bool begins() const override {
+        return !cycle_error_ && !begun_ && (!pieces_.empty() || prepares_upkeep_);
+    }
     void make_files() override;
     void write_picture() override;
     void all_synced(const Result<void>& outcome) override;
