@@ -1,0 +1,114 @@
+#include "base/log.h"
+#include "base/mutex.h"
+#include "cluster/hosted_partition.h"
+#include "cluster/partition_table.h"
+#include "cluster/partition_table_impl.h"
+#include "storage/error.h"
+#include "storage/log_dir.h"
+#include "storage/partition_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::cluster {
+
+std::vector<PartitionTable::Impl::Opening> PartitionTable::Impl::take_openings() {
+    // More at once cost less each, fewer are ready sooner; every worker should have some.
+    constexpr std::size_t kMost = 1'000;
+    const auto share = std::clamp<std::size_t>(openings_.size() / options_.width, 1, kMost);
+    std::vector<Opening> taken;
+    while (!openings_.empty() && taken.size() < share) {
+        if (!taken.empty() && openings_.front().tenure.volume != taken.front().tenure.volume) break;
+        auto opening = std::move(openings_.front());
+        openings_.pop_front();
+        const auto local = topics_.find(opening.partition->id().topic);
+        if (local != topics_.end() && opening.partition->still_wanted())
+            opening.config = local->second.config;
+        taken.push_back(std::move(opening));
+    }
+    return taken;
+}
+
+void PartitionTable::Impl::open_some() {
+    std::vector<Opening> openings;
+    {
+        base::MutexLock lock(mutex_);
+        openings = take_openings();
+    }
+    if (openings.empty()) return;  // another job has taken more than one
+    open_logs_of(openings);
+    for (const auto& [partition, tenure, config, log] : openings) {
+        // Before the controller forgets them: a death here leaves them to the next life.
+        if (!log || !(*log)->written_epoch() || !note_left_volumes(*partition, tenure)) continue;
+        leave_old_volumes(partition);
+        base::MutexLock lock(mutex_);
+        partition->copying = false;
+    }
+    {
+        base::MutexLock lock(mutex_);
+        for (auto& [partition, tenure, config, log] : openings) {
+            partition->opened(std::move(log), options_.clock->now());
+            auto local = topics_.find(partition->id().topic);
+            if (partition->log() && local != topics_.end() && local->second.config != config) {
+                partition->log()->set_config(*local->second.config);
+            }
+            if (auto news = partition->news()) outbox_.opened.push_back(*news);
+            go_on(partition);
+        }
+        tell_progress();
+    }
+    flush();
+}
+
+void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings) const {
+    std::vector<storage::PartitionLogOptions> options;
+    std::vector<Opening*> asked;
+    for (auto& opening : openings) {
+        auto one = log_options(opening);
+        if (!one) {
+            opening.log = std::unexpected(std::move(one).error());
+            continue;
+        }
+        options.push_back(std::move(*one));
+        asked.push_back(&opening);
+    }
+    auto logs = storage::PartitionLog::open_together(std::move(options));
+    for (std::size_t i = 0; i < asked.size(); ++i) asked[i]->log = std::move(logs[i]);
+}
+
+storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
+    const Opening& opening) const {
+    if (!opening.config) return storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
+    storage::PartitionLogOptions options;
+    options.log_dir = options_.places.find(opening.tenure.volume)->second.logs;
+    options.directory = opening.partition->directory();
+    options.epoch = opening.tenure.epoch;
+    options.config = *opening.config;
+    for (const auto& step : opening.tenure.walk) {
+        auto place = options_.places.find(step.volume);
+        if (place == options_.places.end()) {
+            return storage::fail(storage::ErrorCode::kIo, "epoch " +
+                                                              std::to_string(step.epoch.value()) +
+                                                              " lies on volume '" + step.volume +
+                                                              "', which this broker does not have");
+        }
+        options.earlier.push_back({place->second.volume, step.epoch.value(), step.written});
+    }
+    return options;
+}
+
+void PartitionTable::Impl::tell_progress() {
+    if (openings_.size() < 1'000 && !progress_said_) return;  // too few to be worth it
+    const auto now = options_.clock->now();
+    if (!openings_.empty() && now < next_progress_) return;
+    next_progress_ = now + std::chrono::seconds(1);
+    progress_said_ = !openings_.empty();
+    base::log::info("cluster", "partitions: {} wait to be opened", openings_.size());
+}
+
+}  // namespace kaas::cluster
