@@ -140,7 +140,7 @@ private:
             }
             return bytes;
         }
-            bool is_local() const override { return local_; }
+        bool is_local() const override { return local_; }
 
     private:
         const std::shared_ptr<File> shared_;

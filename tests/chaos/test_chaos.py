@@ -16,10 +16,12 @@ import confluent_kafka
 import pytest
 from broker import binary
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_wire.connection import Connection
 from ledger import Writer, expect_complete
 
 pytestmark = pytest.mark.timeout(600)
 TOPIC = "ledger"
+REQUEST_TIMED_OUT = 7
 LOGS = f"*/{TOPIC}.*.log"
 PARTITION = f"*/{TOPIC}.*"
 
@@ -247,3 +249,20 @@ def test_a_hang_is_told_and_heals(chaos, broker, request, operation):
             writer.await_acknowledgement()
             until(lambda: health(broker)["status"] == "ok", "the broker is well again")
     expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def test_a_deletion_behind_a_hang_is_answered_in_its_time(chaos, broker):
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    for value in ("a", "b"):
+        producer.produce("cut-short", value)
+    assert producer.flush(30) == 0
+    with Connection(broker.bootstrap) as connection:
+        def delete(before):
+            answer = connection.call("DeleteRecords", 2, {"timeout_ms": 1000, "topics": [
+                {"name": "cut-short", "partitions": [{"partition_index": 0, "offset": before}]}]})
+            return answer["topics"][0]["partitions"][0]
+        assert delete(1) == {"partition_index": 0, "low_watermark": 1, "error_code": 0}
+        chaos.tell("hang fsync */cut-short.*")
+        assert delete(2)["error_code"] == REQUEST_TIMED_OUT
+        chaos.tell("clear")
+        until(lambda: delete(2)["low_watermark"] == 2, "the deletion is done")

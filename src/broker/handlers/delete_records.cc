@@ -3,12 +3,16 @@
 #include "broker/errors.h"
 #include "broker/handlers/partition_access.h"
 #include "catalog/topic_name.h"
+#include "net/reactor.h"
 #include "storage/partition_log.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -19,12 +23,14 @@ using wire::ErrorCode;
 using Partition = wire::DeleteRecordsResponse::DeleteRecordsPartitionResult;
 
 constexpr std::int64_t kNoLowWatermark = -1;
+/// Apache deletes before it looks at the time: a timeout of 0 must not refuse what takes an fsync.
+constexpr std::chrono::milliseconds kLeastPatience{1'000};
 
 /// One DeleteRecords request under way. Thread: the call's reactor.
 class Deleting : public std::enable_shared_from_this<Deleting> {
 public:
     Deleting(CallPtr call, wire::DeleteRecordsRequest request)
-        : call_(std::move(call)), request_(std::move(request)) {}
+        : call_(std::move(call)), request_(std::move(request)), timer_(call_->reactor()) {}
 
     void start() {
         // A topic or partition that is named twice is answered once, and its last offset counts,
@@ -40,6 +46,10 @@ public:
             for (auto& out : topic.partitions)
                 delete_from(topic.name, asked[topic.name][out.partition_index], out);
         }
+        const std::chrono::milliseconds timeout(request_.timeout_ms);
+        timer_.arm(std::max(timeout, kLeastPatience), [self = weak_from_this()] {
+            if (auto alive = self.lock()) alive->time_out();
+        });
         close_one();
     }
 
@@ -70,6 +80,7 @@ private:
             out.error_code = ErrorCode::kPolicyViolation;
         } else {
             ++open_;
+            open_rows_.insert(&out);
             (*log)->delete_records(
                 base::Offset{before}, call_->home(),
                 [self = shared_from_this(), &out](storage::Result<base::Offset> start) {
@@ -79,12 +90,21 @@ private:
     }
 
     void settle(Partition& out, const storage::Result<base::Offset>& start) {
+        if (open_rows_.erase(&out) == 0) return;  // it has been answered for
         if (start) {
             out.low_watermark = start->value();
         } else {
             out.error_code = to_wire(start.error().code);
         }
         close_one();
+    }
+
+    /// A volume that hangs has no claim on the client's patience.
+    void time_out() {
+        for (auto* out : std::exchange(open_rows_, {})) {
+            out->error_code = ErrorCode::kRequestTimedOut;
+            close_one();
+        }
     }
 
     void close_one() {
@@ -94,7 +114,9 @@ private:
     CallPtr call_;
     const wire::DeleteRecordsRequest request_;
     wire::DeleteRecordsResponse response_;
+    std::set<Partition*> open_rows_;  ///< whose log has not answered
     std::size_t open_ = 0;
+    net::ReactorTimer timer_;
 };
 
 }  // namespace
