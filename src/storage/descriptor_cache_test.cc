@@ -4,14 +4,21 @@
 #include "storage/descriptor_cache.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
 #include "base/metrics.h"
 #include "storage/error.h"
+#include "storage/journal.h"
+#include "storage/journal_format.h"
 #include "storage/posix_volume.h"
+#include "storage/testing_session.h"
 #include "storage/testing_volume.h"
 #include "storage/volume.h"
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +28,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,6 +37,23 @@ namespace {
 
 constexpr std::size_t kLimit = 4;
 constexpr int kFiles = 50;
+
+/// The process may open nothing while this lives.
+class NoMoreDescriptors {
+public:
+    NoMoreDescriptors() {
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+        rlimit now = before_;
+        now.rlim_cur = 0;
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+    }
+    ~NoMoreDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+    NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+    NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+private:
+    rlimit before_{};
+};
 
 class DescriptorCacheTest : public ::testing::Test {
 protected:
@@ -136,6 +161,99 @@ TEST_F(DescriptorCacheTest, UnlinkedWhileClosedIsStillReadable) {
     ASSERT_TRUE(volume_->unlink("0"));
     crowd();
     EXPECT_EQ(read(*file), "gone by name");
+}
+
+TEST_F(DescriptorCacheTest, RenamedWhileClosedIsFoundByItsNewName) {
+    auto file = make(0);
+    for (const std::string from : {"0", "first", "second"}) {
+        ASSERT_TRUE(write(*file, from + "!"));
+        ASSERT_TRUE(file->sync());
+        crowd();
+        ASSERT_EQ(file->descriptor_if_open(), nullptr);
+        const std::string to = from == "0" ? "first" : from == "first" ? "second" : "third";
+        ASSERT_TRUE(volume_->rename(from, to));
+        crowd();
+        EXPECT_EQ(file->descriptor_if_open(), nullptr) << "it has a name: no need to stay open";
+        const auto written = write(*file, to);
+        EXPECT_TRUE(written) << written.error().context;
+        EXPECT_TRUE(file->sync());
+        EXPECT_EQ(testing::read_text(*volume_, to).substr(0, to.size()), to);
+    }
+    crowd();
+    ASSERT_TRUE(volume_->unlink("third"));
+    EXPECT_EQ(read(*file).substr(0, 5), "third");
+}
+
+TEST_F(DescriptorCacheTest, ReplacedWhileClosedIsStillReadable) {
+    auto old = make(0);
+    ASSERT_TRUE(write(*old, "old"));
+    ASSERT_TRUE(old->sync());
+    auto young = make(1);
+    ASSERT_TRUE(write(*young, "young"));
+    ASSERT_TRUE(young->sync());
+    crowd();
+    ASSERT_EQ(old->descriptor_if_open(), nullptr);
+    ASSERT_TRUE(volume_->rename("1", "0"));
+    EXPECT_EQ(read(*old), "old");
+    EXPECT_EQ(read(*young), "young");
+}
+
+TEST_F(DescriptorCacheTest, JournalUsesFilesAgainThatWereClosedMeanwhile) {
+    TestingSession session;
+    base::InlineExecutor at_once;
+    base::ManualClock clock;
+    const auto journal = Journal::make(
+        {.volume = volume_.get(),
+         .session = &session,
+         .io_pool = &at_once,
+         .clock = &clock,
+         .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}},
+         .file_bytes = 1000,
+         .most_files = 3});
+    const JournalKey key{.partition = {.topic = {}, .partition = base::PartitionId{0}},
+                         .epoch = base::LeaderEpoch{0}};
+    const std::string batch(800, 'b');
+    for (std::int64_t i = 0; i < 12; ++i) {
+        const JournalEntry entry{.key = key,
+                                 .base = base::Offset{i},
+                                 .end = base::Offset{i + 1},
+                                 .batches = {base::as_bytes(batch)}};
+        const auto bytes = Journal::size_of(entry);
+        // The first time asks for a file, which comes for the second.
+        ASSERT_TRUE(journal->reserve(bytes) || journal->reserve(bytes)) << i;
+        const auto* one = &entry;
+        const auto done = journal->commit({&one, 1});
+        ASSERT_TRUE(done) << i << ": " << done.error().context;
+        crowd();
+        journal->recorded(key, base::Offset{i});
+    }
+    EXPECT_LE(journal->files(), 3U) << "so there were not twelve";
+}
+
+TEST_F(DescriptorCacheTest, NameStaysWhenItsFileCannotBeOpened) {
+    auto file = make(0);
+    ASSERT_TRUE(write(*file, "text"));
+    ASSERT_TRUE(file->sync());
+    crowd();
+    ASSERT_EQ(file->descriptor_if_open(), nullptr);
+    others_.clear();
+    {
+        const NoMoreDescriptors none;
+        EXPECT_EQ(volume_->unlink("0").error().code, ErrorCode::kTooManyOpen);
+        EXPECT_EQ(volume_->rename("0", "1").error().code, ErrorCode::kTooManyOpen);
+    }
+    EXPECT_EQ(testing::read_text(*volume_, "0"), "text");
+    EXPECT_EQ(read(*file), "text");
+}
+
+TEST_F(DescriptorCacheTest, NameThatIsGoneAlreadyIsJustNotFound) {
+    auto file = make(0);
+    crowd();
+    ASSERT_EQ(file->descriptor_if_open(), nullptr);
+    std::filesystem::remove(root_.path() + "/0");
+    EXPECT_EQ(volume_->unlink("0").error().code, ErrorCode::kNotFound);
+    ASSERT_TRUE(volume_->create("0"));
+    EXPECT_TRUE(volume_->unlink("0")) << "of another file";
 }
 
 TEST_F(DescriptorCacheTest, AnotherFileOfTheNameIsRefused) {

@@ -106,21 +106,22 @@ base::UniqueFd open_below(PosixShared& shared, const char* path, int flags, unsi
 }
 
 PosixFile::PosixFile(std::shared_ptr<PosixShared> shared, std::string path, int flags)
-    : shared_(std::move(shared)), path_(std::move(path)), flags_(flags & ~(O_CREAT | O_EXCL)) {}
+    : shared_(std::move(shared)), flags_(flags & ~(O_CREAT | O_EXCL)), path_(std::move(path)) {}
 
-Result<std::unique_ptr<PosixFile>> PosixFile::open(std::shared_ptr<PosixShared> shared,
+Result<std::shared_ptr<PosixFile>> PosixFile::open(std::shared_ptr<PosixShared> shared,
                                                    const std::string& path, int flags) {
-    std::unique_ptr<PosixFile> file(new PosixFile(std::move(shared), path, flags));
+    std::shared_ptr<PosixFile> file(new PosixFile(std::move(shared), path, flags));
     KAAS_TRY(file->open_first(flags));
     return file;
 }
 
 Result<void> PosixFile::open_first(int flags) {
     constexpr unsigned kMode = 0644;
-    auto fd = open_below(*shared_, path_.c_str(), flags, kMode);
-    if (!fd) return fail_errno("open", path_);
+    const auto name = path();
+    auto fd = open_below(*shared_, name.c_str(), flags, kMode);
+    if (!fd) return fail_call("open");
     struct stat status;
-    if (::fstat(fd.get(), &status) != 0) return fail_errno("stat", path_);
+    if (::fstat(fd.get(), &status) != 0) return fail_call("stat");
     inode_ = status.st_ino;
     {
         base::MutexLock lock(mutex_);
@@ -128,7 +129,7 @@ Result<void> PosixFile::open_first(int flags) {
     }
     {
         base::MutexLock lock(shared_->mutex);
-        shared_->files.emplace(path_, this);
+        shared_->files.emplace(name, this);
     }
     shared_->descriptors->enter(*this);
     return {};
@@ -137,7 +138,7 @@ Result<void> PosixFile::open_first(int flags) {
 PosixFile::~PosixFile() {
     {
         base::MutexLock lock(shared_->mutex);
-        const auto [from, to] = shared_->files.equal_range(path_);
+        const auto [from, to] = shared_->files.equal_range(path());
         const auto mine = std::find_if(from, to, [&](const auto& e) { return e.second == this; });
         if (mine != to) shared_->files.erase(mine);
     }
@@ -151,13 +152,29 @@ Lease PosixFile::descriptor_if_open() {
 }
 
 Result<Lease> PosixFile::descriptor() {
+    bool gone = false;
+    return open_again(gone);
+}
+
+Result<Lease> PosixFile::descriptor_unless_gone() {
+    bool gone = false;
+    auto lease = open_again(gone);
+    if (gone) return nullptr;
+    return lease;
+}
+
+Result<Lease> PosixFile::open_again(bool& gone) {
     if (auto lease = descriptor_if_open()) return lease;
-    auto fd = open_below(*shared_, path_.c_str(), flags_);
-    if (!fd) return fail_errno("open", path_);
+    auto fd = open_below(*shared_, path().c_str(), flags_);
+    if (!fd) {
+        gone = errno == ENOENT;
+        return fail_call("open");
+    }
     struct stat status;
-    if (::fstat(fd.get(), &status) != 0) return fail_errno("stat", path_);
+    if (::fstat(fd.get(), &status) != 0) return fail_call("stat");
     if (status.st_ino != inode_) {
-        return fail(ErrorCode::kIo, fmt::format("open {}: it is another file now", path_));
+        gone = true;
+        return fail(ErrorCode::kIo, fmt::format("open {}: it is another file now", path()));
     }
     Lease mine = std::make_shared<const base::UniqueFd>(std::move(fd));
     {
@@ -167,6 +184,11 @@ Result<Lease> PosixFile::descriptor() {
     }
     shared_->descriptors->enter(*this);
     return mine;
+}
+
+std::string PosixFile::path() const {
+    base::MutexLock lock(mutex_);
+    return path_;
 }
 
 std::optional<Error> PosixFile::failure() const {
@@ -203,7 +225,7 @@ Result<void> PosixFile::write_at(std::uint64_t offset, std::span<const base::Byt
             return ::pwritev(lease->get(), batch.data(), static_cast<int>(count),
                              static_cast<off_t>(offset));
         });
-        if (done < 0) return fail_errno("write", path_);
+        if (done < 0) return fail_call("write");
         offset += static_cast<std::uint64_t>(done);
         auto left = static_cast<std::size_t>(done);
         std::size_t before = next;
@@ -213,7 +235,7 @@ Result<void> PosixFile::write_at(std::uint64_t offset, std::span<const base::Byt
             ++next;
         }
         written += left;
-        if (done == 0 && next == before) return fail_errno("write", path_, EIO);
+        if (done == 0 && next == before) return fail_call("write", EIO);
     }
     count_write();  // a sync that ran meanwhile has not seen all of it
     return {};
@@ -228,7 +250,7 @@ Result<std::size_t> PosixFile::read_at(std::uint64_t offset, base::MutableBytes 
             return ::pread(lease->get(), into.data() + done, into.size() - done,
                            static_cast<off_t>(offset + done));
         });
-        if (got < 0) return fail_errno("read", path_);
+        if (got < 0) return fail_call("read");
         if (got == 0) break;
         done += static_cast<std::size_t>(got);
     }
@@ -239,7 +261,7 @@ Result<std::size_t> PosixFile::try_read_at(std::uint64_t offset, base::MutableBy
     const auto lease = descriptor_if_open();
     if (lease == nullptr) return 0;  // to open it may take a disk
     const auto got = read_cached(lease->get(), offset, into);
-    if (got < 0) return fail_errno("read", path_);
+    if (got < 0) return fail_call("read");
     return static_cast<std::size_t>(got);
 }
 
@@ -292,7 +314,7 @@ Result<void> PosixFile::sync_descriptor(int descriptor) {
         Timed timed(shared_->fsync_latency);
         // Not again(): after any failure, EINTR included, the kernel may have dropped the dirty
         // pages.
-        if (::fdatasync(descriptor) != 0) outcome = fail_errno("fdatasync", path_);
+        if (::fdatasync(descriptor) != 0) outcome = fail_call("fdatasync");
     }
     base::MutexLock lock(mutex_);
     if (outcome) {
@@ -306,17 +328,29 @@ Result<void> PosixFile::sync_descriptor(int descriptor) {
 Result<std::uint64_t> PosixFile::size() {
     KAAS_TRY_ASSIGN(lease, descriptor());
     struct stat status;
-    if (::fstat(lease->get(), &status) != 0) return fail_errno("stat", path_);
+    if (::fstat(lease->get(), &status) != 0) return fail_call("stat");
     return static_cast<std::uint64_t>(status.st_size);
 }
 
-void PosixFile::keep_open() {
+Result<void> PosixFile::keep_open() {
     {
         base::MutexLock lock(mutex_);
         kept_ = true;
     }
-    // What cannot be opened any more is gone already; who still reads it finds out.
-    (void)descriptor();
+    KAAS_TRY(descriptor_unless_gone());
+    return {};
+}
+
+void PosixFile::renamed(const std::string& path) {
+    base::MutexLock shared_lock(shared_->mutex);
+    const auto [from, to] = shared_->files.equal_range(this->path());
+    const auto mine = std::find_if(from, to, [&](const auto& e) { return e.second == this; });
+    if (mine == to) return;
+    auto entry = shared_->files.extract(mine);
+    entry.key() = path;
+    shared_->files.insert(std::move(entry));
+    base::MutexLock lock(mutex_);
+    path_ = path;
 }
 
 bool PosixFile::close_clean() {
@@ -340,6 +374,22 @@ bool PosixFile::close_dirty() {
     if (kept_ || in_use() || (writes_ != synced_ && failure_ == nullptr)) return false;
     lease_.reset();
     return true;
+}
+
+PosixFiles files_of(PosixShared& shared, const std::string& path) {
+    PosixFiles found;
+    base::MutexLock lock(shared.mutex);
+    const auto [from, to] = shared.files.equal_range(path);
+    for (auto entry = from; entry != to; ++entry) {
+        // One that is about to end needs nothing any more.
+        if (auto file = entry->second->weak_from_this().lock()) found.push_back(std::move(file));
+    }
+    return found;
+}
+
+Result<void> keep_open(PosixShared& shared, const std::string& path) {
+    for (const auto& file : files_of(shared, path)) KAAS_TRY(file->keep_open());
+    return {};
 }
 
 }  // namespace kaas::storage

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 /// The inside of `PosixVolume`, for its own sources.
 namespace kaas::storage {
@@ -75,9 +76,10 @@ struct PosixShared {
     base::metrics::Histogram* fsync_latency = nullptr;
 
     base::Mutex sync_all_mutex;  ///< comes before `mutex`
+    /// Held for no call of the system: files end, and take it, on reactors too.
     base::Mutex mutex;
-    /// Every file by its path: one that is unlinked must be open, for it cannot be opened again.
-    std::unordered_multimap<std::string_view, PosixFile*> files KAAS_GUARDED_BY(mutex);
+    /// Every file by its path: it is opened again by it, so it has to know of each change.
+    std::unordered_multimap<std::string, PosixFile*> files KAAS_GUARDED_BY(mutex);
 };
 
 /// A file of a directory of the operating system.
@@ -86,10 +88,12 @@ struct PosixShared {
 /// next; that this is the same file is checked. With writes that are not synced it is synced first,
 /// so that an error of the disk always finds somebody to be told to: such a failure is kept, and
 /// answers every later write and sync.
-class PosixFile final : public File, private DescriptorCache::Member {
+class PosixFile final : public File,
+                        public std::enable_shared_from_this<PosixFile>,
+                        private DescriptorCache::Member {
 public:
     /// `flags` as of open(2), those for making a file included. Errors: the volume's.
-    [[nodiscard]] static Result<std::unique_ptr<PosixFile>> open(
+    [[nodiscard]] static Result<std::shared_ptr<PosixFile>> open(
         std::shared_ptr<PosixShared> shared, const std::string& path, int flags);
     ~PosixFile() override;
 
@@ -108,13 +112,23 @@ public:
     void all_sync_begins() KAAS_EXCLUDES(mutex_);
     void all_sync_ended(const Result<void>& outcome) KAAS_EXCLUDES(mutex_);
 
-    /// Opens it if need be, and keeps it open from now on: its name is about to go.
-    void keep_open() KAAS_EXCLUDES(mutex_);
+    /// As `descriptor`, but null when its name is gone, or another file's.
+    [[nodiscard]] Result<Lease> descriptor_unless_gone() KAAS_EXCLUDES(mutex_);
+    /// Opens it if need be, and keeps it open from now on: its name is about to go. One that is
+    /// gone already is no error: who still reads it finds out.
+    [[nodiscard]] Result<void> keep_open() KAAS_EXCLUDES(mutex_);
+    /// Its name is `path` now.
+    void renamed(const std::string& path) KAAS_EXCLUDES(mutex_);
 
 private:
     PosixFile(std::shared_ptr<PosixShared> shared, std::string path, int flags);
 
     [[nodiscard]] Result<void> open_first(int flags) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<Lease> open_again(bool& gone) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::string path() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::unexpected<Error> fail_call(std::string_view call, int error = errno) const {
+        return fail_errno(call, path(), error);
+    }
     /// A descriptor for a change. Errors: the failure of an earlier sync.
     [[nodiscard]] Result<Lease> descriptor_to_write() KAAS_EXCLUDES(mutex_);
     void count_write() KAAS_EXCLUDES(mutex_);
@@ -125,10 +139,10 @@ private:
     [[nodiscard]] bool in_use() const KAAS_REQUIRES(mutex_) { return lease_.use_count() > 1; }
 
     const std::shared_ptr<PosixShared> shared_;
-    const std::string path_;
     const int flags_;  ///< to open it again
     ino_t inode_ = 0;
     mutable base::Mutex mutex_;
+    std::string path_ KAAS_GUARDED_BY(mutex_);
     Lease lease_ KAAS_GUARDED_BY(mutex_);
     bool kept_ KAAS_GUARDED_BY(mutex_) = false;
     /// Begins and ends of writes; those before a good sync began.
@@ -137,6 +151,14 @@ private:
     std::uint32_t all_synced_ KAAS_GUARDED_BY(mutex_) = 0;  ///< once the running one has ended
     std::unique_ptr<const Error> failure_ KAAS_GUARDED_BY(mutex_);
 };
+
+using PosixFiles = std::vector<std::shared_ptr<PosixFile>>;
+
+/// The files of the volume that are open, or may be opened again, by this path.
+[[nodiscard]] PosixFiles files_of(PosixShared& shared, const std::string& path);
+
+/// Keeps them open, because the name is about to go.
+[[nodiscard]] Result<void> keep_open(PosixShared& shared, const std::string& path);
 
 /// Opens below the volume's root; closes another file when the process has no descriptor left.
 [[nodiscard]] base::UniqueFd open_below(PosixShared& shared, const char* path, int flags,

@@ -97,6 +97,35 @@ private:
     std::string path_;
 };
 
+/// What a volume hands out. The file itself lives on while the volume does something to it, so
+/// that whoever gives it back never waits for that.
+class PosixHandle final : public File {
+public:
+    explicit PosixHandle(std::shared_ptr<PosixFile> file) : file_(std::move(file)) {}
+
+    Result<void> write_at(std::uint64_t offset, std::span<const base::ByteView> pieces) override {
+        return file_->write_at(offset, pieces);
+    }
+    Result<std::size_t> read_at(std::uint64_t offset, base::MutableBytes into) override {
+        return file_->read_at(offset, into);
+    }
+    Result<std::size_t> try_read_at(std::uint64_t offset, base::MutableBytes into) override {
+        return file_->try_read_at(offset, into);
+    }
+    bool cached(std::uint64_t offset, std::uint64_t length) override {
+        return file_->cached(offset, length);
+    }
+    Result<void> sync() override { return file_->sync(); }
+    Result<std::uint64_t> size() override { return file_->size(); }
+    bool has_descriptor() const override { return true; }
+    Lease descriptor_if_open() override { return file_->descriptor_if_open(); }
+    Result<Lease> descriptor() override { return file_->descriptor(); }
+    bool is_local() const override { return file_->is_local(); }
+
+private:
+    const std::shared_ptr<PosixFile> file_;
+};
+
 class HeldLock final : public FileLock {
 public:
     explicit HeldLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
@@ -213,13 +242,13 @@ bool PosixVolume::same_directory(const PosixVolume& other) const {
 
 Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
     KAAS_TRY_ASSIGN(file, PosixFile::open(shared_, path, O_RDWR | O_CREAT | O_EXCL));
-    return file;
+    return std::make_unique<PosixHandle>(std::move(file));
 }
 
 Result<std::unique_ptr<File>> PosixVolume::open(const std::string& path, OpenMode mode) {
     KAAS_TRY_ASSIGN(file,
                     PosixFile::open(shared_, path, mode == OpenMode::kRead ? O_RDONLY : O_RDWR));
-    return file;
+    return std::make_unique<PosixHandle>(std::move(file));
 }
 
 Result<void> PosixVolume::make_directory(const std::string& path) {
@@ -246,9 +275,17 @@ Result<void> PosixVolume::sync_directory(const std::string& path) {
 }
 
 Result<void> PosixVolume::rename(const std::string& from, const std::string& to) {
+    KAAS_TRY(keep_open(*shared_, to));
+    const auto files = files_of(*shared_, from);
+    std::vector<Lease> leases;  // who uses one of them meanwhile needs no name
+    for (const auto& file : files) {
+        KAAS_TRY_ASSIGN(lease, file->descriptor_unless_gone());
+        leases.push_back(std::move(lease));
+    }
     if (::renameat(shared_->root.get(), from.c_str(), shared_->root.get(), to.c_str()) != 0) {
         return fail_errno("rename", fmt::format("{} to {}", from, to));
     }
+    for (const auto& file : files) file->renamed(to);
     return {};
 }
 
@@ -278,11 +315,7 @@ Result<void> PosixVolume::sync_all() {
 bool PosixVolume::is_local() const { return shared_->local; }
 
 Result<void> PosixVolume::unlink(const std::string& path) {
-    {
-        base::MutexLock lock(shared_->mutex);
-        const auto [from, to] = shared_->files.equal_range(path);
-        for (auto file = from; file != to; ++file) file->second->keep_open();
-    }
+    KAAS_TRY(keep_open(*shared_, path));
     if (::unlinkat(shared_->root.get(), path.c_str(), 0) != 0) return fail_errno("unlink", path);
     return {};
 }
