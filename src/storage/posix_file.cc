@@ -202,9 +202,10 @@ void PosixFile::count_write() {
 }
 
 Result<Lease> PosixFile::descriptor_to_write() {
-    if (auto failed = failure()) return std::unexpected(std::move(*failed));
     auto lease = descriptor();
     if (lease) count_write();  // under the lease: nobody closes it in between
+    // It may have been closed, and opened anew, because of a failed sync.
+    if (auto failed = failure()) return std::unexpected(std::move(*failed));
     return lease;
 }
 
@@ -304,9 +305,12 @@ void PosixFile::all_sync_ended(const Result<void>& outcome) {
 }
 
 Result<void> PosixFile::sync_descriptor(int descriptor) {
+    base::MutexLock one(sync_mutex_);
     std::uint32_t writes = 0;
     {
+        // After a failure elsewhere a descriptor may be a new one, which knows nothing of it.
         base::MutexLock lock(mutex_);
+        if (failure_ != nullptr) return std::unexpected(*failure_);
         writes = writes_;
     }
     Result<void> outcome;
@@ -314,12 +318,13 @@ Result<void> PosixFile::sync_descriptor(int descriptor) {
         Timed timed(shared_->fsync_latency);
         // Not again(): after any failure, EINTR included, the kernel may have dropped the dirty
         // pages.
-        if (::fdatasync(descriptor) != 0) outcome = fail_call("fdatasync");
+        if (shared_->datasync(descriptor) != 0) outcome = fail_call("fdatasync");
     }
     base::MutexLock lock(mutex_);
+    if (failure_ != nullptr) return std::unexpected(*failure_);  // of a sync of everything
     if (outcome) {
         synced_ = writes;
-    } else if (failure_ == nullptr) {
+    } else {
         failure_ = std::make_unique<const Error>(outcome.error());
     }
     return outcome;

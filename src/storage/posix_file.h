@@ -10,12 +10,14 @@
 #include "storage/volume.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -71,6 +73,7 @@ struct PosixShared {
     bool local = false;
     bool honest_sync = true;
     std::shared_ptr<DescriptorCache> descriptors;
+    std::function<int(int)> datasync = ::fdatasync;  ///< a test's fails when the test wants
     base::metrics::Histogram* write_latency = nullptr;
     base::metrics::Histogram* read_latency = nullptr;
     base::metrics::Histogram* fsync_latency = nullptr;
@@ -133,7 +136,7 @@ private:
     [[nodiscard]] Result<Lease> descriptor_to_write() KAAS_EXCLUDES(mutex_);
     void count_write() KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] Result<void> sync_descriptor(int descriptor) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> sync_descriptor(int descriptor) KAAS_EXCLUDES(sync_mutex_, mutex_);
     bool close_clean() override KAAS_EXCLUDES(mutex_);
     bool close_dirty() override KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool in_use() const KAAS_REQUIRES(mutex_) { return lease_.use_count() > 1; }
@@ -141,6 +144,9 @@ private:
     const std::shared_ptr<PosixShared> shared_;
     const int flags_;  ///< to open it again
     ino_t inode_ = 0;
+    /// The kernel tells of an error once for each opening: of two syncs at a time, one would hear
+    /// nothing of it. Comes before `mutex_`; never taken on a reactor.
+    base::Mutex sync_mutex_;
     mutable base::Mutex mutex_;
     std::string path_ KAAS_GUARDED_BY(mutex_);
     Lease lease_ KAAS_GUARDED_BY(mutex_);
@@ -149,7 +155,7 @@ private:
     std::uint32_t writes_ KAAS_GUARDED_BY(mutex_) = 0;
     std::uint32_t synced_ KAAS_GUARDED_BY(mutex_) = 0;
     std::uint32_t all_synced_ KAAS_GUARDED_BY(mutex_) = 0;  ///< once the running one has ended
-    std::unique_ptr<const Error> failure_ KAAS_GUARDED_BY(mutex_);
+    std::unique_ptr<const Error> failure_ KAAS_GUARDED_BY(mutex_);  ///< the first; it stays
 };
 
 using PosixFiles = std::vector<std::shared_ptr<PosixFile>>;
