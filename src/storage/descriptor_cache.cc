@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 
+#include <atomic>
 #include <cstddef>
 
 namespace kaas::storage {

@@ -7,7 +7,7 @@ namespace kaas::storage {
 
 class File;
 
-/// A run of whole batches within one file, ready for sendfile. Keeps the file open.
+/// A run of whole batches within one file, ready for sendfile. Keeps the file usable, open or not.
 struct FileSlice {
     std::shared_ptr<File> file;
     std::uint64_t offset = 0;

@@ -13,7 +13,7 @@ namespace kaas::storage {
 enum class Isolation { kReadUncommitted, kReadCommitted };
 
 /// What a reader may see of a log, taken at one moment: immutable, cheap to copy, valid as long as
-/// it is held (files stay open under a reader).
+/// it is held (files stay readable for it, also when they are unlinked).
 struct LogView {
     /// All segments but the last, by base offset.
     std::shared_ptr<const std::vector<SegmentSpan>> sealed;

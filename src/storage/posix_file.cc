@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <asm-generic/errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace kaas::storage {
@@ -373,7 +375,7 @@ bool PosixFile::close_dirty() {
         lease = lease_;
     }
     // What goes wrong here is kept for those who write to it.
-    if (lease != nullptr) (void)sync_descriptor(lease->get());
+    if (lease != nullptr) std::ignore = sync_descriptor(lease->get());
     lease.reset();
     base::MutexLock lock(mutex_);
     if (kept_ || in_use() || (writes_ != synced_ && failure_ == nullptr)) return false;
