@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 namespace kaas::storage {
 namespace {
@@ -44,7 +45,7 @@ void DescriptorCache::enter(Member& member) {
 
 void DescriptorCache::leave(Member& member) {
     base::MutexLock lock(mutex_);
-    while (member.state_ == Member::State::kClosing) closed_.wait(mutex_);
+    KAAS_ASSERT(member.state_ != Member::State::kClosing);  // its owner is kept meanwhile
     if (member.state_ == Member::State::kIn) erase(member);
 }
 
@@ -61,16 +62,18 @@ bool DescriptorCache::close_a_clean_one() {
     return false;
 }
 
-DescriptorCache::Member* DescriptorCache::take_a_dirty_one() {
+DescriptorCache::Taken DescriptorCache::take_a_dirty_one() {
     for (std::size_t steps = 2 * ring_.size(); steps > 0; --steps) {
         if (++hand_ >= ring_.size()) hand_ = 0;
         Member& member = *ring_[hand_];
         if (member.used_.exchange(false, std::memory_order_relaxed)) continue;
+        auto owner = member.owner();
+        if (owner == nullptr) continue;
         erase(member);
         member.state_ = Member::State::kClosing;
-        return &member;
+        return {.member = &member, .owner = std::move(owner)};
     }
-    return nullptr;
+    return {};
 }
 
 bool DescriptorCache::close_one() {
@@ -85,16 +88,16 @@ bool DescriptorCache::close_one() {
 }
 
 bool DescriptorCache::close_a_dirty_one() {
-    Member* dirty = nullptr;
+    Taken dirty;  // let go without the lock: its end, when this is the last, calls `leave`
     {
         base::MutexLock lock(mutex_);
         dirty = take_a_dirty_one();
     }
-    if (dirty == nullptr) return false;
-    const bool closed = dirty->close_dirty();
+    if (dirty.member == nullptr) return false;
+    const bool closed = dirty.member->close_dirty();
     base::MutexLock lock(mutex_);
-    dirty->state_ = Member::State::kOut;
-    if (!closed) insert(*dirty);
+    dirty.member->state_ = Member::State::kOut;
+    if (!closed) insert(*dirty.member);
     closed_.notify_all();
     return closed;
 }

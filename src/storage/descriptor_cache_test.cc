@@ -310,42 +310,5 @@ TEST_F(DescriptorCacheTest, ThreadsUseMoreFilesThanThereAreDescriptors) {
     EXPECT_EQ(cache_->open(), 0U);
 }
 
-/// A file whose sync takes as long as the test wants.
-class Slow final : public DescriptorCache::Member {
-public:
-    void opened(DescriptorCache& cache) { cache.enter(*this); }
-    std::atomic<bool> syncing = false;
-    std::atomic<bool> may_end = false;
-
-private:
-    bool close_clean() override { return false; }
-    bool close_dirty() override {
-        syncing = true;
-        syncing.notify_all();
-        may_end.wait(false);
-        return true;
-    }
-};
-
-TEST(DescriptorCacheAloneTest, LeavingWaitsForTheSyncThatCloses) {
-    DescriptorCache cache(1);
-    auto slow = std::make_unique<Slow>();
-    slow->opened(cache);
-    std::thread closer([&] { EXPECT_TRUE(cache.close_one()); });
-    slow->syncing.wait(false);
-    std::atomic<bool> left = false;
-    std::thread leaver([&] {
-        cache.leave(*slow);
-        left = true;
-    });
-    EXPECT_FALSE(left);
-    slow->may_end = true;
-    slow->may_end.notify_all();
-    leaver.join();
-    closer.join();
-    EXPECT_TRUE(left);
-    EXPECT_EQ(cache.open(), 0U);
-}
-
 }  // namespace
 }  // namespace kaas::storage

@@ -139,6 +139,7 @@ private:
     [[nodiscard]] Result<void> sync_descriptor(int descriptor) KAAS_EXCLUDES(sync_mutex_, mutex_);
     bool close_clean() override KAAS_EXCLUDES(mutex_);
     bool close_dirty() override KAAS_EXCLUDES(mutex_);
+    std::shared_ptr<void> owner() override { return weak_from_this().lock(); }
     [[nodiscard]] bool in_use() const KAAS_REQUIRES(mutex_) { return lease_.use_count() > 1; }
 
     const std::shared_ptr<PosixShared> shared_;

@@ -120,5 +120,31 @@ TEST_F(PosixFileTest, NoFileIsOpenedUnderTheLockThatEndingFilesTake) {
     EXPECT_TRUE(free) << "the other file was synced, to have room";
 }
 
+TEST_F(PosixFileTest, WhoGivesAFileBackWaitsForNoSyncThatClosesIt) {
+    ASSERT_TRUE(write(*file_));
+    base::Mutex mutex;
+    base::CondVar gone;
+    bool given_back = false;
+    std::thread giver;
+    shared_->datasync = [&](int) {
+        base::MutexLock lock(mutex);
+        giver = std::thread([&] {
+            file_.reset();
+            base::MutexLock inner(mutex);
+            given_back = true;
+            gone.notify_all();
+        });
+        while (!given_back && gone.wait_for(mutex, 2s)) {
+        }
+        EXPECT_TRUE(given_back) << "while the sync runs";
+        return 0;
+    };
+    EXPECT_TRUE(shared_->descriptors->close_one());
+    giver.join();
+    EXPECT_EQ(shared_->descriptors->open(), 0U);
+    base::MutexLock lock(shared_->mutex);
+    EXPECT_TRUE(shared_->files.empty());
+}
+
 }  // namespace
 }  // namespace kaas::storage
