@@ -112,9 +112,10 @@ void HostedPartition::plan_retry(storage::ErrorCode code, base::Clock::Steady no
         // file.
         case storage::ErrorCode::kFenced:
         case storage::ErrorCode::kCorrupt: retry_at_.reset(); return;
-        // Somebody newer was here, so the controller already knows more.
+        // Somebody newer was here, so the controller already knows more; or the files are gone.
+        // Neither is the volume's fault: no trial of it is waited for.
         case storage::ErrorCode::kExists:
-        case storage::ErrorCode::kNotFound: retry_at_ = now; return;
+        case storage::ErrorCode::kNotFound: retry_at_ = now + pause_; return;
         default: retry_at_ = now + pause_; disk_failed_at_ = now;
     }
 }

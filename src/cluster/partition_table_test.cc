@@ -366,6 +366,27 @@ TEST_F(PartitionTableTest, EpochsThatFailOnAVolumeThatTakesWritesComeSeldom) {
     EXPECT_LT(epoch, 30) << "a minute of doubling, then two a minute";
 }
 
+TEST_F(PartitionTableTest, EpochsOfAPartitionWhoseFilesAreGoneComeSeldom) {
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    volume_.set_hook([](const auto& step) -> std::optional<storage::Fault> {
+        if (!step.path.starts_with("orders.")) return std::nullopt;
+        return storage::Fault{storage::ErrorCode::kNotFound};
+    });
+    give(catalog::Opened{{{first(), base::LeaderEpoch(0), base::LeaderEpoch(0)}}});
+    int epoch = 1;
+    assign(epoch, mine());
+    for (int second = 0; second < 600; ++second) {
+        ASSERT_EQ(find().state, Hosting::kOffline);
+        tick(1s);
+        if (released_.empty() || released_.back().epoch < base::LeaderEpoch(epoch)) continue;
+        EXPECT_TRUE(second > 0 || epoch == 1) << "the first at once";
+        assign(++epoch, mine());
+    }
+    EXPECT_GT(epoch, 10);
+    EXPECT_LT(epoch, 30) << "a minute of doubling, then two a minute";
+}
+
 /// An entry of an earlier life's journal, which is left behind.
 void leave_journal(storage::MemoryVolume& volume, const storage::Owner& owner,
                    const storage::JournalKey& key) {
