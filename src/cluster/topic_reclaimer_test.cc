@@ -68,6 +68,19 @@ TEST(TopicReclaimer, WholeTreeGoes) {
     EXPECT_TRUE(reclaim(volume, check, "orders", kId));
 }
 
+TEST(TopicReclaimer, BothNamesThatACrashHasLeftGo) {
+    MemoryVolume volume;
+    Check check;
+    fill(volume);
+    ASSERT_TRUE(set_aside(volume, check, "orders", kId));
+    fill(volume);
+    auto again = set_aside(volume, check, "orders", kId);
+    ASSERT_TRUE(again) << again.error().context;
+    EXPECT_FALSE(volume.list(catalog::topic_directory("orders", kId)));
+    ASSERT_TRUE(reclaim(volume, check, "orders", kId));
+    EXPECT_EQ(left(volume), 0U);
+}
+
 TEST(TopicReclaimer, FencedBrokerRemovesNothing) {
     MemoryVolume volume;
     Check check;

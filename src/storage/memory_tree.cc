@@ -120,7 +120,7 @@ Result<void> MemoryTree::unlink(const std::string& path) {
 
 Result<void> MemoryTree::remove_directory(const std::string& path) {
     KAAS_TRY_ASSIGN(node, find_directory(path));
-    if (!node->entries.empty()) return refuse(ErrorCode::kIo, path, "Directory not empty");
+    if (!node->entries.empty()) return refuse(ErrorCode::kExists, path, "Directory not empty");
     KAAS_TRY_ASSIGN(place, place_of(path));
     change({{{place.directory, place.name, nullptr}}});
     node->linked = false;
@@ -138,7 +138,7 @@ Result<void> MemoryTree::rename(const std::string& from, const std::string& to) 
             return refuse(ErrorCode::kIo, to, "Is another kind of file");
         }
         if (!replaced->second->entries.empty()) {
-            return refuse(ErrorCode::kIo, to, "Directory not empty");
+            return refuse(ErrorCode::kExists, to, "Directory not empty");
         }
         replaced->second->linked = false;
     }

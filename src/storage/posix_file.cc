@@ -35,7 +35,8 @@ namespace {
 ErrorCode code_of(int error) {
     switch (error) {
         case ENOENT: return ErrorCode::kNotFound;
-        case EEXIST: return ErrorCode::kExists;
+        case EEXIST:
+        case ENOTEMPTY: return ErrorCode::kExists;
         case ENOSPC:
         case EDQUOT:
         case EFBIG: return ErrorCode::kNoSpace;

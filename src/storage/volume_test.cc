@@ -120,7 +120,9 @@ TEST_P(VolumeTest, NamesComeAndGo) {
     ASSERT_TRUE(volume_->sync_directory("d"));
     ASSERT_TRUE(volume_->sync_directory(""));
     EXPECT_THAT(*volume_->list("d"), ElementsAre("a", "c"));
-    EXPECT_FALSE(volume_->remove_directory("d"));
+    EXPECT_EQ(volume_->remove_directory("d").error().code, ErrorCode::kExists);
+    ASSERT_TRUE(volume_->make_directory("e"));
+    EXPECT_EQ(volume_->rename("e", "d").error().code, ErrorCode::kExists);
     ASSERT_TRUE(volume_->unlink("d/a"));
     ASSERT_TRUE(volume_->unlink("d/c"));
     EXPECT_THAT(*volume_->list("d"), IsEmpty());
