@@ -85,6 +85,12 @@ public:
     /// Of the running step, of the log, or of the attempt that failed.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
 
+    /// True when it has a log on the volume, or is about to: the topic's directory is needed there.
+    [[nodiscard]] bool needs(const std::string& volume) const {
+        const auto is_there = [&](const auto& place) { return place && place->volume == volume; };
+        return is_there(wanted_) || is_there(held_) || is_there(moving);
+    }
+
     /// A move to another volume, from its request to the new epoch.
     struct Moving {
         std::string volume;

@@ -12,7 +12,9 @@
 #include "cluster/error.h"
 #include "cluster/node.h"
 #include "cluster/partition_table.h"
+#include "storage/journal.h"
 #include "storage/log_config.h"
+#include "storage/log_dir.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/testing_compaction.h"
@@ -21,6 +23,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -52,9 +55,11 @@ protected:
         NodeOptions options;
         options.id = base::BrokerId(1);
         options.volumes = {{.name = "a", .volume = a_.get()}, {.name = "b", .volume = b_.get()}};
+        if (c_) options.volumes.push_back({.name = "c", .volume = c_.get()});
         options.endpoints = {{"PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092}};
         options.log_config = [this](const catalog::ConfigMap&) { return config_; };
         options.io_pool = &pool_;
+        options.logs = logs_;
         return options;
     }
     void start() {
@@ -68,10 +73,10 @@ protected:
         node_.reset();
         for (auto* volume : {a_.get(), b_.get()}) volume->crash({.seed = seed});
     }
-    /// Partition 0 lies on a, 1 on b.
-    void create() {
+    /// Partition 0 lies on a, 1 on b, and so on.
+    void create(int partitions = 2) {
         CreateTopics request;
-        request.topics = {{.name = "orders", .partitions = 2}};
+        request.topics = {{.name = "orders", .partitions = partitions}};
         std::promise<bool> done;
         node_->controller().create_topics(request,
                                           {&here_, [&](Result<std::vector<CreatedTopic>> made) {
@@ -137,6 +142,14 @@ protected:
             [&](const storage::Result<base::Offset>& out) { done.set_value(out.has_value()); });
         EXPECT_TRUE(done.get_future().get());
     }
+    static std::optional<Fault> fail_unlink(const MemoryVolume::Step& step) {
+        if (step.operation != Operation::kUnlink) return std::nullopt;
+        return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+    }
+    bool is_moving() {
+        const auto stored = node_->partitions().stored();
+        return std::ranges::any_of(stored, &PartitionTable::Stored::is_future);
+    }
     /// Once what was dropped has gone, the partition's segments on a volume are those of its view.
     void expect_only_named_files(const std::string& volume) {
         const auto log = find(0).log;
@@ -164,9 +177,11 @@ protected:
     std::string directory() { return "orders." + id(0).topic.uuid.to_string() + "/0"; }
 
     storage::LogConfig config_;  ///< of every topic that is created
+    storage::LogDirOptions logs_;
     base::InlineExecutor here_;
     std::unique_ptr<MemoryVolume> a_ = std::make_unique<MemoryVolume>("/a");
     std::unique_ptr<MemoryVolume> b_ = std::make_unique<MemoryVolume>("/b");
+    std::unique_ptr<MemoryVolume> c_;  ///< for whom it has
     base::ThreadPool pool_{"test-io", 2};
     std::unique_ptr<Node> node_;
 };
@@ -309,12 +324,7 @@ TEST_F(LogDirsTest, MoveThatCannotWriteLeavesThePartitionWhereItIs) {
         return Fault{storage::ErrorCode::kNoSpace, Fault::Effect::kHalf};
     });
     ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
-    await([&] {
-        for (const auto& one : node_->partitions().stored()) {
-            if (one.is_future) return false;
-        }
-        return true;
-    });
+    await([&] { return !is_moving(); });
     EXPECT_EQ(partition(0).volume(), "a");
     EXPECT_TRUE(append(0, "still served"));
     b_->set_hook(nullptr);
@@ -439,10 +449,7 @@ TEST_F(LogDirsTest, OldVolumeThatCannotBeClearedIsTriedAgain) {
     start();
     create();
     for (int i = 0; i < 12; ++i) ASSERT_TRUE(append(0, std::string(100, 'a')));
-    a_->set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
-        if (step.operation != Operation::kUnlink) return std::nullopt;
-        return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
-    });
+    a_->set_hook(fail_unlink);
     ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
     await_moved("b");
     EXPECT_TRUE(append(0, "after"));
@@ -452,6 +459,94 @@ TEST_F(LogDirsTest, OldVolumeThatCannotBeClearedIsTriedAgain) {
         node_->partitions().tick();
         return !a_->list(directory());
     });
+}
+
+TEST_F(LogDirsTest, MoveIsNotForgottenByATickWhileTheOldLogCloses) {
+    c_ = std::make_unique<MemoryVolume>("/c");
+    start();
+    create();
+    ASSERT_TRUE(append(0, "x"));
+    a_->set_hook(fail_unlink);  // each tick has something to remove
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    std::promise<void> closes;
+    std::promise<void> may_go_on;
+    std::atomic<bool> held = false;
+    b_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        const bool writes = step.operation == Operation::kWrite && step.path.starts_with("orders.");
+        if (writes && find(0).state == Hosting::kNotHere && !held.exchange(true)) {
+            closes.set_value();
+            may_go_on.get_future().wait();
+        }
+        return std::nullopt;
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "c"), Move::kBegun);
+    closes.get_future().wait();
+    node_->partitions().tick();
+    std::promise<void> done;  // behind what the tick has given to the pool's other thread
+    pool_.post([&] { done.set_value(); });
+    done.get_future().wait();
+    EXPECT_TRUE(is_moving());
+    may_go_on.set_value();
+    const auto deadline = base::Clock::system().now() + std::chrono::seconds(20);
+    await([&] { return partition(0).volume() == "c" || base::Clock::system().now() > deadline; });
+    EXPECT_EQ(partition(0).volume(), "c");
+    b_->set_hook(nullptr);
+}
+
+TEST_F(LogDirsTest, JournalOfTheOldVolumeNeedsNothingOfALogThatLeftWithoutALastLine) {
+    logs_.journal = true;
+    logs_.journal_file_bytes = 1'000;
+    config_.segment_bytes = 1 << 20;  // nothing is recorded before the move
+    start();
+    create();
+    auto* journal = find(0).log->log_dir().journal();
+    await([&] { return append(0, std::string(100, 'a')) && journal->files() > 2; });
+    a_->set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        const bool writes = step.operation == Operation::kWrite && step.path.starts_with("orders.");
+        if (!writes || find(0).state == Hosting::kServing) return std::nullopt;
+        return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+    });
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    a_->set_hook(nullptr);
+    const auto deadline = base::Clock::system().now() + std::chrono::seconds(5);
+    await([&] { return journal->files() == 1 || base::Clock::system().now() > deadline; });
+    EXPECT_EQ(journal->files(), 1U) << "the last one takes more";
+}
+
+TEST_F(LogDirsTest, NeverWrittenSiblingOfWhatMovesCanBeWritten) {
+    start();
+    create(4);
+    ASSERT_TRUE(append(0, "x"));
+    ASSERT_EQ(partition(2).volume(), "a");
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    await([&] { return !a_->list(directory()); });
+    EXPECT_TRUE(append(2, "first"));
+}
+
+TEST_F(LogDirsTest, DeletedTopicTakesAlongWhatAnEarlierLifeCouldNotRemove) {
+    start();
+    create();
+    ASSERT_TRUE(append(0, "x"));
+    const auto topic = id(0).topic;
+    a_->set_hook(fail_unlink);
+    ASSERT_EQ(node_->partitions().move(id(0), "b"), Move::kBegun);
+    await_moved("b");
+    await([&] { return partition(0).runs.size() == 1; });
+    node_.reset();
+    a_->set_hook(nullptr);
+    start();
+    await([&] { return find(0).state == Hosting::kServing; });
+    ASSERT_TRUE(a_->list(directory()));
+    node_->controller().delete_topics({.topics = {topic}}, {&here_, [](const auto&) {}});
+    await([&] {
+        node_->partitions().tick();
+        const auto image = node_->partitions().image();
+        return image->topic(topic) == nullptr && image->deletions().empty();
+    });
+    EXPECT_FALSE(a_->list("orders." + topic.uuid.to_string()));
 }
 
 TEST_F(LogDirsTest, NeverWrittenPartitionMovesToo) {

@@ -252,14 +252,16 @@ void PartitionTable::Impl::remove(const catalog::Deletion& deletion) {
 
 storage::Result<void> PartitionTable::Impl::remove_files(const catalog::Deletion& deletion) const {
     for (const auto& volume : deletion.volumes) {
-        auto place = options_.places.find(volume);
-        if (place == options_.places.end()) {
+        if (!options_.places.contains(volume)) {
             return storage::fail(storage::ErrorCode::kIo,
                                  "volume '" + volume + "' is not one of this broker's");
         }
-        auto& session = place->second.logs->session();
-        KAAS_TRY(set_aside(*place->second.volume, session, deletion.name, deletion.id));
-        KAAS_TRY(reclaim(*place->second.volume, session, deletion.name, deletion.id));
+    }
+    // Not only those: a move that a restart has ended left a copy that nothing names.
+    for (const auto& [name, place] : options_.places) {
+        auto& session = place.logs->session();
+        KAAS_TRY(set_aside(*place.volume, session, deletion.name, deletion.id));
+        KAAS_TRY(reclaim(*place.volume, session, deletion.name, deletion.id));
     }
     return {};
 }

@@ -129,10 +129,14 @@ private:
                                                   const std::string& volume,
                                                   const storage::LogView& view)
         KAAS_EXCLUDES(mutex_);
-    void hand_over(const HostedPartitionPtr& partition, const storage::LogPtr& log,
-                   const std::string& volume) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool hand_over(const HostedPartitionPtr& partition, const storage::LogPtr& log,
+                                 const std::string& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool remove_copy(const HostedPartition& partition,
-                                   const std::string& volume) const;
+                                   const std::string& volume) const KAAS_EXCLUDES(mutex_);
+    /// True when a partition of the topic has, or is about to have, a log on the volume.
+    [[nodiscard]] bool topic_needs(const base::TopicId& topic, const std::string& volume) const
+        KAAS_EXCLUDES(mutex_);
+    void tell_old_journals(const HostedPartition& partition, const Tenure& tenure) const;
     [[nodiscard]] bool note_left_volumes(HostedPartition& partition, const Tenure& tenure)
         KAAS_EXCLUDES(mutex_);
     void leave_old_volumes(const HostedPartitionPtr& partition) KAAS_EXCLUDES(mutex_);

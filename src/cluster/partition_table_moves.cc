@@ -54,7 +54,9 @@ PartitionTable::Move PartitionTable::Impl::move(const base::TopicPartition& id,
 }
 
 void PartitionTable::Impl::start_carrying(const HostedPartitionPtr& partition) {
-    if (closing_ || std::exchange(partition->copying, true)) return;
+    // Once it is handed over, its end is the old log's closing, which tells the controller.
+    const bool handed_over = partition->moving && partition->moving->handed_over;
+    if (closing_ || handed_over || std::exchange(partition->copying, true)) return;
     jobs_.emplace_back([self = shared_from_this(), partition] { self->carry(partition); });
 }
 
@@ -76,7 +78,7 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
             if (!partition->moving || partition->moving->handed_over || closing_ ||
                 !partition->log() || !partition->still_wanted()) {
                 partition->copying = false;
-                partition->moving.reset();
+                if (partition->moving && !partition->moving->handed_over) partition->moving.reset();
                 break;
             }
             volume = partition->moving->volume;
@@ -84,19 +86,16 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
             partition->left_volumes.erase(volume);
         }
         auto copied = copy(partition, log, volume);
-        if (copied && *copied) {
-            hand_over(partition, log, volume);
-            break;
-        }
-        const bool removed = remove_copy(*partition, volume);
+        if (copied && *copied && hand_over(partition, log, volume)) break;
         if (!copied) {
             base::log::warn("cluster", "{}: not moved to volume '{}': {}", partition->directory(),
                             volume, copied.error().context);
+            base::MutexLock lock(mutex_);
+            if (partition->moving && partition->moving->volume == volume) partition->moving.reset();
         }
+        if (remove_copy(*partition, volume)) continue;
         base::MutexLock lock(mutex_);
-        if (!removed) partition->left_volumes.insert(volume);
-        if (copied) continue;
-        if (partition->moving && partition->moving->volume == volume) partition->moving.reset();
+        partition->left_volumes.insert(volume);
     }
     flush();
 }
@@ -165,23 +164,39 @@ storage::Result<bool> PartitionTable::Impl::copy_view(const HostedPartitionPtr& 
     return is_carried(*partition, log, volume);
 }
 
-void PartitionTable::Impl::hand_over(const HostedPartitionPtr& partition,
+/// False: not wanted any more, and the job goes on.
+bool PartitionTable::Impl::hand_over(const HostedPartitionPtr& partition,
                                      const storage::LogPtr& log, const std::string& volume) {
     base::MutexLock lock(mutex_);
+    if (!is_carried(*partition, log, volume)) return false;
     partition->copying = false;
-    if (!is_carried(*partition, log, volume)) return;
     partition->moving->handed_over = true;
     aim(partition, std::nullopt, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
+    return true;
 }
 
 bool PartitionTable::Impl::remove_copy(const HostedPartition& partition,
                                        const std::string& volume) const {
-    auto removed = storage::remove_partition(*options_.places.find(volume)->second.volume,
-                                             {partition.directory()});
+    auto& from = *options_.places.find(volume)->second.volume;
+    const storage::PartitionPaths paths{partition.directory()};
+    auto removed = storage::remove_partition(from, paths);
+    if (removed && !topic_needs(partition.id().topic, volume)) {
+        removed = storage::remove_empty_topic(from, paths);
+    }
     if (removed) return true;
     base::log::warn("cluster", "{}: what a move has left on volume '{}' stays for now: {}",
                     partition.directory(), volume, removed.error().context);
     return false;
+}
+
+bool PartitionTable::Impl::topic_needs(const base::TopicId& topic,
+                                       const std::string& volume) const {
+    base::MutexLock lock(mutex_);
+    const auto local = topics_.find(topic);
+    return local != topics_.end() &&
+           std::ranges::any_of(local->second.partitions, [&](const HostedPartitionPtr& partition) {
+               return partition && partition->needs(volume);
+           });
 }
 
 /// The newest picture is on the volume of this epoch and names nothing on any other. True when

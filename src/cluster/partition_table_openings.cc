@@ -4,6 +4,8 @@
 #include "cluster/partition_table.h"
 #include "cluster/partition_table_impl.h"
 #include "storage/error.h"
+#include "storage/journal.h"
+#include "storage/journal_reader.h"
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
 
@@ -43,8 +45,10 @@ void PartitionTable::Impl::open_some() {
     if (openings.empty()) return;  // another job has taken more than one
     open_logs_of(openings);
     for (const auto& [partition, tenure, config, log] : openings) {
+        if (!log || !(*log)->written_epoch()) continue;
+        tell_old_journals(*partition, tenure);
         // Before the controller forgets them: a death here leaves them to the next life.
-        if (!log || !(*log)->written_epoch() || !note_left_volumes(*partition, tenure)) continue;
+        if (!note_left_volumes(*partition, tenure)) continue;
         leave_old_volumes(partition);
         base::MutexLock lock(mutex_);
         partition->copying = false;
@@ -63,6 +67,19 @@ void PartitionTable::Impl::open_some() {
         tell_progress();
     }
     flush();
+}
+
+/// The log has told the journal of its own volume that earlier epochs need no entries. One that
+/// left another volume without a last line has entries there, too.
+void PartitionTable::Impl::tell_old_journals(const HostedPartition& partition,
+                                             const Tenure& tenure) const {
+    for (const auto& step : tenure.walk) {
+        const auto place = options_.places.find(step.volume);
+        if (place == options_.places.end() || step.volume == tenure.volume) continue;
+        auto& logs = *place->second.logs;
+        logs.journal_readers().superseded(partition.id(), tenure.epoch, logs.session());
+        if (auto* const journal = logs.journal()) journal->superseded(partition.id(), tenure.epoch);
+    }
 }
 
 void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings) const {

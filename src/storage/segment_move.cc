@@ -92,13 +92,25 @@ Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
     return to.sync_directory(paths.directory);
 }
 
+namespace {
+
+[[nodiscard]] std::string topic_of(const PartitionPaths& paths) {
+    return paths.directory.substr(0, paths.directory.rfind('/'));
+}
+
+}  // namespace
+
 Result<void> remove_partition(Volume& volume, const PartitionPaths& paths) {
     KAAS_TRY(remove_tree(volume, paths.directory));
-    const auto topic = paths.directory.substr(0, paths.directory.rfind('/'));
-    KAAS_TRY(unless(ErrorCode::kNotFound, volume.sync_directory(topic)));
+    return unless(ErrorCode::kNotFound, volume.sync_directory(topic_of(paths)));
+}
+
+Result<void> remove_empty_topic(Volume& volume, const PartitionPaths& paths) {
+    const auto topic = topic_of(paths);
     auto others = volume.list(topic);
     if (!others || !others->empty()) return {};  // other partitions of the topic are there
-    KAAS_TRY(unless(ErrorCode::kNotFound, volume.remove_directory(topic)));
+    auto removed = unless(ErrorCode::kNotFound, volume.remove_directory(topic));
+    KAAS_TRY(unless(ErrorCode::kExists, std::move(removed)));  // one has just come
     return volume.sync_directory("");
 }
 

@@ -14,8 +14,13 @@ namespace kaas::storage {
 [[nodiscard]] Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
                                         const SegmentFacts& facts);
 
-/// Removes all that a partition has on a volume, and its topic's directory once it is empty. May be
-/// called again after any failure. Blocks.
+/// Removes all that a partition has on a volume; its topic's directory stays. May be called again
+/// after any failure. Blocks.
 [[nodiscard]] Result<void> remove_partition(Volume& volume, const PartitionPaths& paths);
+
+/// Removes the directory of the partition's topic if it is empty. Requires: no log of the topic is
+/// open on the volume; one that was never written has nothing in that directory, but needs it.
+/// Blocks.
+[[nodiscard]] Result<void> remove_empty_topic(Volume& volume, const PartitionPaths& paths);
 
 }  // namespace kaas::storage
