@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -238,7 +239,8 @@ void Journal::make_room() {
                     path_.directory(), file.error().context);
     try_again_ = options_.clock->now() + kPause;
     // A taker has closed it, or its own log has failed: there is no second one.
-    if (!log_ || log_->ended_by()) failed_ = true;
+    if (log_ ? log_->ended_by().has_value() : file.error().code == ErrorCode::kExists)
+        failed_ = true;
 }
 
 Result<void> Journal::begin() {
@@ -246,33 +248,51 @@ Result<void> Journal::begin() {
     auto& volume = *options_.volume;
     KAAS_TRY(make_directory_if_missing(volume, std::string(JournalPath::kParent)));
     KAAS_TRY(volume.sync_directory(""));
-    KAAS_TRY(volume.make_directory(path_.directory()));
+    // Each is made once: one that somebody else has made is a taker's.
+    const auto epoch_directory = path_.epoch_log().epoch_directory(kEpoch);
+    for (; made_directories_ < 2; ++made_directories_)
+        KAAS_TRY(
+            volume.make_directory(made_directories_ == 0 ? path_.directory() : epoch_directory));
     KAAS_TRY(volume.sync_directory(std::string(JournalPath::kParent)));
-    KAAS_TRY_ASSIGN(log, EpochLog::create(volume, path_.epoch_log(), kEpoch, picture()));
+    // A picture that could not be written whole would be the end of it.
+    KAAS_TRY(probe_writes(volume, fmt::format("kaas.probe.{}.journal", options_.owner.broker)));
+    KAAS_TRY_ASSIGN(log, EpochLog::create(volume, path_.epoch_log(), kEpoch, picture(),
+                                          {.directory = EpochLogOptions::Directory::kMade}));
     log_ = std::move(log);
     return {};
 }
 
 Result<Journal::JournalFile> Journal::make_file() {
-    auto& volume = *options_.volume;
     JournalFile next{.number = ++last_number_, .file = {}, .needs = {}};
-    const auto path = path_.file(next.number);
-    if (!spares_.empty()) {
-        auto spare = std::move(spares_.back());
-        spares_.pop_back();
-        KAAS_TRY(volume.rename(path_.file(spare.number), path));
-        next.file = std::move(spare.file);
-    } else {
-        KAAS_TRY_ASSIGN(file, fill_file(path));
-        next.file = std::move(file);
-    }
-    KAAS_TRY(volume.sync_directory(path_.epoch_log().epoch_directory(kEpoch)));
+    KAAS_TRY_ASSIGN(file, place_file(path_.file(next.number)));
+    next.file = std::move(file);
     // Before the first entry: who reads the journal opens only files that it was told of.
     opening_ = next.number;
     auto told = note({{"open", next.number}});
     opening_.reset();
     if (!told) return std::unexpected(std::move(told).error());
     return next;
+}
+
+/// A file that nobody was told of must not stay after a failure: there may be little space left.
+Result<std::shared_ptr<File>> Journal::place_file(const std::string& path) {
+    std::vector<std::string> names{path};
+    auto file = [&]() -> Result<std::shared_ptr<File>> {
+        if (spares_.empty()) return fill_file(path);
+        const auto spare = std::move(spares_.back());
+        spares_.pop_back();
+        names.push_back(path_.file(spare.number));
+        KAAS_TRY(options_.volume->rename(names.back(), path));
+        return spare.file;
+    }();
+    if (file) {
+        auto synced = options_.volume->sync_directory(path_.epoch_log().epoch_directory(kEpoch));
+        if (!synced) file = std::unexpected(std::move(synced).error());
+    }
+    if (!file) {
+        for (const auto& name : names) std::ignore = options_.volume->unlink(name);
+    }
+    return file;
 }
 
 /// A sync that extends no file costs less; on a remote volume there is no such gain.
@@ -297,20 +317,27 @@ void Journal::trim(JournalFile file) {
     // A check before the line: whoever takes over after it reads manifests that do without the
     // file. One behind it, before anything is done: rule 7.
     auto done = options_.session->confirm();
-    if (done) done = note({{"trim", file.number}});
-    if (done) done = options_.session->confirm();
+    if (done && !file.trimmed) {
+        done = note({{"trim", file.number}});
+        file.trimmed = done.has_value();
+        if (done) done = options_.session->confirm();
+    }
     const bool reuse = options_.volume->is_local() && spares_.size() < kMostSpares;
     if (done && reuse) {
         spares_.push_back(std::move(file));
         return;
     }
-    if (done) done = options_.volume->unlink(path_.file(file.number));
+    if (done) done = unless(ErrorCode::kNotFound, options_.volume->unlink(path_.file(file.number)));
     if (done) return;
-    // Listed or not, it harms nobody, and goes with the directory.
     base::log::warn("storage", "{}: journal file {} stays: {}", path_.directory(), file.number,
                     done.error().context);
     base::MutexLock lock(mutex_);
     try_again_ = options_.clock->now() + kPause;
+    // Listed or not, it harms nobody, and goes with the directory.
+    if (done.error().code == ErrorCode::kFenced || log_->ended_by()) return;
+    files_.insert(std::ranges::lower_bound(files_, file.number, {}, &JournalFile::number),
+                  std::move(file));
+    live_files_.set(static_cast<std::int64_t>(files_.size()));
 }
 
 Result<void> Journal::note(const json::object& line) {
@@ -318,13 +345,17 @@ Result<void> Journal::note(const json::object& line) {
     KAAS_TRY(log_->sync());
     if (!log_->wants_roll()) return {};
     KAAS_TRY(log_->roll(picture()));
-    return log_->remove_superseded(*options_.session);
+    // The line stands; what could not be removed goes with the next roll.
+    std::ignore = log_->remove_superseded(*options_.session);
+    return {};
 }
 
 json::object Journal::picture() const {
     json::array files;
     base::MutexLock lock(mutex_);
-    for (const auto& file : files_) files.emplace_back(file.number);
+    for (const auto& file : files_) {
+        if (!file.trimmed) files.emplace_back(file.number);
+    }
     if (next_) files.emplace_back(next_->number);
     if (opening_) files.emplace_back(*opening_);
     return {{"owner",

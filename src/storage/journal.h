@@ -112,6 +112,7 @@ private:
         std::uint64_t end = kJournalMagic.size();
         /// Which logs have entries here that their manifests do not vouch for, and up to where.
         std::unordered_map<JournalKey, base::Offset> needs;
+        bool trimmed = false;  ///< a durable line says so: only its removal has failed
     };
 
     explicit Journal(JournalOptions options);
@@ -126,8 +127,11 @@ private:
     // On the pool, one at a time.
     void care() KAAS_EXCLUDES(mutex_);
     void make_room() KAAS_EXCLUDES(mutex_);
+    /// Goes on where an earlier call had to stop.
     [[nodiscard]] Result<void> begin() KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<JournalFile> make_file() KAAS_EXCLUDES(mutex_);
+    /// Durable by name, a used one or a new one.
+    [[nodiscard]] Result<std::shared_ptr<File>> place_file(const std::string& path);
     [[nodiscard]] Result<std::shared_ptr<File>> fill_file(const std::string& path) const;
     void trim(JournalFile file) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<void> note(const boost::json::object& line) KAAS_EXCLUDES(mutex_);
@@ -156,6 +160,7 @@ private:
 
     // Of `care`, and of `close` once that has ended.
     std::optional<EpochLog> log_;
+    int made_directories_ = 0;  ///< the incarnation's, then the epoch's in it
     std::uint64_t last_number_ = 0;
     std::optional<std::uint64_t> opening_;  ///< told by the line that is being written
     /// Trimmed files that can be used again: full of old entries, which have another number.

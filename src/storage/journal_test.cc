@@ -12,9 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -31,8 +33,9 @@ using namespace std::chrono_literals;
 
 class JournalTest : public ::testing::Test {
 protected:
-    [[nodiscard]] std::shared_ptr<Journal> make() {
-        return Journal::make({.volume = &volume_,
+    [[nodiscard]] std::shared_ptr<Journal> make() { return make(volume_); }
+    [[nodiscard]] std::shared_ptr<Journal> make(Volume& volume) {
+        return Journal::make({.volume = &volume,
                               .session = &session_,
                               .io_pool = &inline_,
                               .clock = &clock_,
@@ -70,6 +73,14 @@ protected:
             ASSERT_TRUE(put(journal, key(1), i, 500));
         }
         ASSERT_EQ(journal.files(), 3U);
+    }
+
+    /// Used or not.
+    [[nodiscard]] std::ptrdiff_t files_on_disk() {
+        const auto names = volume_.list(path_.epoch_log().epoch_directory(0));
+        EXPECT_TRUE(names) << names.error().context;
+        return std::ranges::count_if(*names,
+                                     [](const auto& name) { return name.ends_with(".journal"); });
     }
 
     using Offsets = std::vector<std::int64_t>;
@@ -166,6 +177,82 @@ TEST_F(JournalTest, AfterAFailedSyncItTakesNothingAndKeepsWhatItHas) {
     EXPECT_FALSE(put(*journal, key(0), 1, 100));
     journal->close();
     EXPECT_EQ(offsets(key(0)), Offsets{0});
+}
+
+TEST_F(JournalTest, AFileThatCouldNotBeFilledDoesNotStay) {
+    volume_.set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        const bool fills = step.operation == Operation::kWrite && step.path.ends_with(".journal");
+        if (!fills) return std::nullopt;
+        return Fault{.code = ErrorCode::kNoSpace, .effect = Fault::Effect::kHalf};
+    });
+    const auto journal = make();
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_FALSE(put(*journal, key(0), 0, 300));
+        EXPECT_EQ(files_on_disk(), 0);
+        clock_.advance(6s);
+    }
+    volume_.set_hook({});
+    EXPECT_TRUE(put(*journal, key(0), 0, 300));
+}
+
+TEST_F(JournalTest, ASpareThatCannotBeUsedDoesNotStay) {
+    for (const auto failing : {Operation::kRename, Operation::kSyncDirectory}) {
+        SCOPED_TRACE(name_of(failing));
+        const auto journal = make();
+        fill(*journal);
+        volume_.fail_nth(failing, 1, {.code = ErrorCode::kNoSpace});
+        for (int i : {0, 1}) journal->recorded(key(i), base::Offset{2});
+        EXPECT_EQ(journal->files(), 1U);
+        EXPECT_EQ(files_on_disk(), 2) << "of two spares one is left";
+        clock_.advance(6s);
+        EXPECT_TRUE(put(*journal, key(0), 3, 300));
+        EXPECT_EQ(offsets(key(0)), (Offsets{2, 3}));
+        for (int i : {0, 1}) journal->recorded(key(i), base::Offset{4});
+        journal->close();
+    }
+}
+
+TEST_F(JournalTest, ATrimWithoutAnAnswerIsTriedAgain) {
+    const auto journal = make();
+    fill(*journal);
+    session_.silent = true;
+    for (int i : {0, 1}) journal->recorded(key(i), base::Offset{2});
+    EXPECT_EQ(journal->files(), 3U);
+    EXPECT_EQ(offsets(key(0)), (Offsets{0, 1, 2}));
+    session_.silent = false;
+    clock_.advance(6s);
+    journal->recorded(key(0), base::Offset{2});
+    EXPECT_EQ(journal->files(), 1U);
+    EXPECT_EQ(offsets(key(0)), Offsets{2});
+}
+
+TEST_F(JournalTest, ATrimmedFileThatCouldNotBeUnlinkedIsTriedAgain) {
+    volume_.set_local(false);  // where nothing is used again
+    const auto journal = make();
+    fill(*journal);
+    volume_.fail_nth(Operation::kUnlink, 1, {.code = ErrorCode::kIo});
+    for (int i : {0, 1}) journal->recorded(key(i), base::Offset{1});
+    EXPECT_EQ(journal->files(), 3U);
+    EXPECT_EQ(offsets(key(0)), (Offsets{1, 2})) << "its line stands";
+    clock_.advance(6s);
+    journal->recorded(key(0), base::Offset{1});
+    EXPECT_EQ(journal->files(), 2U);
+    EXPECT_FALSE(volume_.open(path_.file(1), OpenMode::kRead));
+}
+
+TEST_F(JournalTest, AFailureAtItsBeginningIsNotTheEnd) {
+    // Three directories; then the probe, its own log, the first file.
+    for (const auto failing : {Operation::kMakeDirectory, Operation::kCreate}) {
+        for (std::uint64_t nth = 1; nth <= 3; ++nth) {
+            SCOPED_TRACE(std::string(name_of(failing)) + " " + std::to_string(nth));
+            MemoryVolume volume;
+            const auto journal = make(volume);
+            volume.fail_nth(failing, nth, {.code = ErrorCode::kTooManyOpen});
+            EXPECT_FALSE(put(*journal, key(0), 0, 100));
+            clock_.advance(6s);
+            EXPECT_TRUE(put(*journal, key(0), 0, 100));
+        }
+    }
 }
 
 TEST_F(JournalTest, AJournalThatNobodyNeedsIsGoneAfterItsClose) {
