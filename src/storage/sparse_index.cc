@@ -66,8 +66,12 @@ Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty, S
         file = file_;
     }
     if (file == nullptr) {
-        KAAS_TRY_ASSIGN(created, volume.create(path_));
-        file = std::move(created);
+        auto made = volume.create(path_);
+        // Our own, by an attempt that got no further: it is written again from its beginning.
+        if (!made && made.error().code == ErrorCode::kExists)
+            made = volume.open(path_, OpenMode::kReadWrite);
+        if (!made) return std::unexpected(std::move(made).error());
+        file = std::move(*made);
     }
     const base::ByteView piece(bytes);
     KAAS_TRY(file->write_at(at * Entry::kBytes, {&piece, 1}));

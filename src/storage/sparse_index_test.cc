@@ -122,5 +122,23 @@ TEST(SparseIndexTest, WhatCouldNotBeWrittenStaysInMemory) {
     EXPECT_EQ(find(index, 5), 2);
 }
 
+TEST(SparseIndexTest, WhatCouldNotBeWrittenIsWrittenLater) {
+    for (const auto failing : {Operation::kCreate, Operation::kWrite, Operation::kSync}) {
+        SCOPED_TRACE(name_of(failing));
+        MemoryVolume volume;
+        OffsetIndex index("a", IndexOrigin::kNew);
+        for (int i = 0; i < 5; ++i) index.append({.relative_offset = i, .position = 2 * i});
+        volume.fail_nth(failing, 1, {.code = ErrorCode::kNoSpace, .effect = Fault::Effect::kHalf});
+        EXPECT_FALSE(index.flush(volume));
+        ASSERT_TRUE(index.flush(volume));
+        index.append({.relative_offset = 5, .position = 10});
+        ASSERT_TRUE(index.finish(volume));
+        OffsetIndex existing("a", IndexOrigin::kExisting);
+        ASSERT_TRUE(existing.open(volume));
+        EXPECT_EQ(existing.bytes(), 6 * OffsetEntry::kBytes);
+        for (int i = 0; i < 6; ++i) EXPECT_EQ(find(existing, i), 2 * i);
+    }
+}
+
 }  // namespace
 }  // namespace kaas::storage
