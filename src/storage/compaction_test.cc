@@ -361,6 +361,36 @@ TEST_F(CompactionTest, FencedOwnerChangesNothingThatReadersSee) {
     EXPECT_EQ(failed.error().code, ErrorCode::kFenced);
 }
 
+TEST_F(CompactionTest, LogThatEndsWhileItsLineIsWrittenDoesNotActOnIt) {
+    for (const int line : {1, 2}) {  // that of the intent, that of the swap
+        SCOPED_TRACE(line);
+        open();
+        produce("a", "1");
+        produce("a", "2");
+        roll();
+        const auto before = log_->view().sealed;
+        int lines = 0;
+        bool makes_directory = false;
+        volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+            if (step.operation == Operation::kSync && step.path.ends_with(".jsonl") &&
+                ++lines == line)
+                log_->abandon(ErrorCode::kStalled);
+            if (step.operation == Operation::kMakeDirectory) makes_directory = true;
+            return std::nullopt;
+        });
+        const auto failed = cleaner_.run(*log_);
+        volume_.set_hook({});
+        ASSERT_FALSE(failed.has_value());
+        EXPECT_EQ(failed.error().code, ErrorCode::kStalled);
+        EXPECT_EQ(lines, line);
+        EXPECT_EQ(makes_directory, line == 2);
+        EXPECT_EQ(log_->view().sealed, before);
+        reopen(false);
+        EXPECT_FALSE(look_at(*log_).records.empty());
+        log_->abandon(ErrorCode::kClosed);
+    }
+}
+
 TEST_F(CompactionTest, DamageIsNamedAndNothingIsRewritten) {
     open();
     produce("a", "1");

@@ -398,6 +398,10 @@ private:
     /// more, go after `file.delete.delay.ms`.
     void discard(std::span<const SegmentName> names) KAAS_REQUIRES(manifest_mutex_)
         KAAS_EXCLUDES(view_mutex_);
+    /// Behind a line in the manifest, before it shows: the session stands, and so does the log. An
+    /// ended one may have been taken over under the same session, by somebody who read the manifest
+    /// before that line.
+    [[nodiscard]] Result<void> confirm_line() const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<void> remove_files(std::span<const SegmentName> names);
     [[nodiscard]] Result<void> remove_old_epochs() KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> record_and_show(std::vector<SegmentName> old,

@@ -55,7 +55,7 @@ Result<std::shared_ptr<Segment>> PartitionLog::begin_replacement(base::Offset ba
         KAAS_TRY(epoch_log_->sync());
         manifest_.begin_compaction({name.epoch, name.compaction});
     }
-    KAAS_TRY(confirm_session());
+    KAAS_TRY(confirm_line());
     KAAS_TRY(volume_.make_directory(paths_.compaction_directory(name.epoch, name.compaction)));
     KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(name.epoch)));
     return std::make_shared<Segment>(paths_, name, IndexOrigin::kNew);
@@ -82,7 +82,7 @@ Result<void> PartitionLog::record_and_show(std::vector<SegmentName> old, const S
     KAAS_TRY(epoch_log_->append(Manifest::swap_line(swap)));
     KAAS_TRY(epoch_log_->sync());
     manifest_ = std::move(after);
-    KAAS_TRY(confirm_session());
+    KAAS_TRY(confirm_line());
     {
         base::MutexLock view_lock(view_mutex_);
         auto sealed = std::make_shared<std::vector<SegmentSpan>>(*view_.sealed);

@@ -138,12 +138,7 @@ Result<void> PartitionLog::move_start(base::Offset wanted) {
     KAAS_TRY(epoch_log_->append(Manifest::drop_line(names, start)));
     KAAS_TRY(epoch_log_->sync());
     manifest_.drop(names, start);
-    KAAS_TRY(confirm_session());
-    {
-        // Under the same session a taker may have read the manifest before that line.
-        base::MutexLock lock_ended(mutex_);
-        if (ended_) return std::unexpected(*ended_);
-    }
+    KAAS_TRY(confirm_line());
     {
         base::MutexLock view_lock(view_mutex_);
         auto sealed = std::make_shared<std::vector<SegmentSpan>>(*view_.sealed);
@@ -156,6 +151,13 @@ Result<void> PartitionLog::move_start(base::Offset wanted) {
         epochs_.begin_at(start);
     }
     discard(names);
+    return {};
+}
+
+Result<void> PartitionLog::confirm_line() const {
+    KAAS_TRY(confirm_session());
+    base::MutexLock lock(mutex_);
+    if (ended_) return std::unexpected(*ended_);
     return {};
 }
 
