@@ -157,6 +157,47 @@ TEST_F(ManyLogsTest, FailedSyncOfEverythingFailsAllOfThem) {
     for (auto& log : logs) EXPECT_TRUE((*log)->failure());
 }
 
+TEST_F(ManyLogsTest, NothingIsRemovedBeforeTheNewPicturesAreDurable) {
+    {
+        Broker broker(*volume_, clock_);
+        auto logs = open(broker, 0);
+        (void)append_to_all(broker, logs, "a");
+        for (auto& log : logs) (*log)->abandon(ErrorCode::kClosed);
+    }
+    {
+        Broker broker(*volume_, clock_);  // recovers into epoch 1, so nothing of epoch 0 is left
+        auto logs = open(broker, 1, 0);
+        for (auto& log : logs) ASSERT_TRUE((*log)->release(std::chrono::milliseconds(0)));
+    }
+    Broker broker(*volume_, clock_);
+    auto logs = open(broker, 2, 1);
+    const auto upkeep = [&] {
+        clock_.advance(std::chrono::milliseconds(config_.file_delete_delay_ms));
+        for (auto& log : logs) {
+            (*log)->reclaim();
+            if ((*log)->begin_compaction()) (*log)->end_compaction();
+        }
+    };
+    int syncs = 0;
+    int removed = 0;
+    int compacts = 0;
+    volume_->set_hook([&](const MemoryVolume::Step& step) {
+        if (step.operation == Operation::kRemoveDirectory) ++removed;
+        if (step.operation == Operation::kSyncAll && ++syncs == 2) {
+            upkeep();
+            EXPECT_EQ(removed, 0);
+            compacts += static_cast<int>((*logs[0])->begin_compaction());
+        }
+        return std::optional<Fault>();
+    });
+    for (bool good : append_to_all(broker, logs, "b")) EXPECT_TRUE(good);
+    ASSERT_EQ(syncs, 2);
+    EXPECT_EQ(compacts, 0);
+    upkeep();
+    EXPECT_EQ(removed, static_cast<int>(kLogs)) << "a test of nothing";
+    volume_->set_hook({});
+}
+
 TEST_F(ManyLogsTest, CleanOpeningCostsTheSameForAnyLength) {
     config_.segment_bytes = 2000;
     std::vector<std::map<Operation, int>> costs;

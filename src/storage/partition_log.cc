@@ -18,59 +18,6 @@
 #include <vector>
 
 namespace kaas::storage {
-namespace {
-
-[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
-    if (options.log_dir->journal() == nullptr) return std::nullopt;
-    return journal_key(options.directory, options.epoch);
-}
-
-}  // namespace
-
-PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
-    : options_(std::move(options)),
-      paths_{options_.directory},
-      journal_key_(key_in_journal(options_)),
-      volume_(options_.log_dir->volume()),
-      next_offset_(opened.end),
-      plan_(opened.plan),
-      producers_(std::move(opened.producers)),
-      begun_(opened.epoch_log.has_value()),
-      active_(std::move(opened.active)),
-      written_(plan_.facts()),
-      synced_(plan_.facts()),
-      last_sync_(options_.log_dir->clock().now()),
-      epoch_log_(std::move(opened.epoch_log)),
-      manifest_(std::move(opened.manifest)),
-      config_(std::make_shared<const LogConfig>(options_.config)),
-      view_(std::move(opened.view)),
-      epochs_(manifest_.epochs),
-      clean_to_(manifest_.clean_to),
-      written_epoch_(opened.written_epoch) {
-    active_log_ = std::move(opened.active_log);
-    base::MutexLock lock(manifest_mutex_);
-    if (begun_) sweep_due_ = after_delete_delay();
-    discard(manifest_.dropped);
-}
-
-PartitionLog::~PartitionLog() = default;
-
-Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions options) {
-    KAAS_TRY_ASSIGN(opened, recover(options));
-    return make(std::move(options), std::move(opened));
-}
-
-std::shared_ptr<PartitionLog> PartitionLog::make(PartitionLogOptions options, Opened opened) {
-    std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
-    if (log->begun_) {
-        // The picture is written; a line must vouch for it before the next taker need not write
-        // another.
-        base::MutexLock lock(log->mutex_);
-        log->unrecorded_ = log->reminder_set_ = true;
-        log->options_.log_dir->remind(log);
-    }
-    return log;
-}
 
 // ---- the commit cycle -------------------------------------------------------------------------
 
@@ -124,6 +71,7 @@ void PartitionLog::write_picture() {
 
 void PartitionLog::all_synced(const Result<void>& outcome) {
     if (!outcome && !cycle_error_) cycle_error_ = outcome.error();
+    if (!cycle_error_ && fresh_epoch_log_) begin_epoch();
 }
 
 void PartitionLog::write() {
@@ -137,6 +85,7 @@ Result<void> PartitionLog::write_pieces() {
     if (!begun_) {
         KAAS_TRY(make_epoch_files(Syncs::kNow));
         KAAS_TRY(write_epoch_picture(Syncs::kNow));
+        begin_epoch();
     }
     std::size_t from = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -345,11 +294,16 @@ Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
         EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
                          options_.epoch.value(), manifest_.picture(),
                          {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
-    epoch_log_ = std::move(epoch_log);
+    fresh_epoch_log_ = std::move(epoch_log);
+    return {};
+}
+
+void PartitionLog::begin_epoch() {
+    base::MutexLock lock(manifest_mutex_);
+    epoch_log_ = std::exchange(fresh_epoch_log_, std::nullopt);
     begun_ = true;
     sweep_due_ = after_delete_delay();
     plan_reclaim();
-    return {};
 }
 
 Result<void> PartitionLog::roll(Roll& roll) {
@@ -420,9 +374,12 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
         checkpoint_wanted_ = true;
     // What waits for flush.ms is looked at again even if nothing more comes.
     const bool waits_for_flush = unsynced_records_ > 0 && config()->flush_ms != LogConfig::kNoLimit;
-    if ((bytes > 0 || prepares_upkeep_ || waits_for_flush) && !std::exchange(reminder_set_, true))
-        options_.log_dir->remind(shared_from_this());
+    if (bytes > 0 || prepares_upkeep_ || waits_for_flush) remind();
     return false;
+}
+
+void PartitionLog::remind() {
+    if (!std::exchange(reminder_set_, true)) options_.log_dir->remind(shared_from_this());
 }
 
 bool PartitionLog::begin_job(PoolJob PartitionLog::* job) {
@@ -463,7 +420,14 @@ void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
         base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, facts.end,
                         recorded.error().context);
     }
-    if (recorded) checkpoints_fail_ = false;
+    if (recorded) {
+        checkpoints_fail_ = false;
+    } else {
+        // A log that goes quiet must not keep its part of the journal for ever.
+        base::MutexLock lock(mutex_);
+        unrecorded_ = true;
+        remind();
+    }
     end_job(&PartitionLog::checkpoint_job_);
 }
 

@@ -358,6 +358,8 @@ private:
     /// which is durable before anything is built on it.
     [[nodiscard]] Result<void> make_epoch_files(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> write_epoch_picture(Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
+    /// The picture is durable: from now on its manifest is acted upon.
+    void begin_epoch() KAAS_EXCLUDES(manifest_mutex_);
     [[nodiscard]] Result<void> roll(Roll& roll);
     /// Writes a `.snapshot` for Apache's tools, unless there is one of that offset.
     [[nodiscard]] Result<void> write_snapshot(base::Offset at,
@@ -366,6 +368,8 @@ private:
     void wake_watchers(Wakeups& wakeups) KAAS_REQUIRES(view_mutex_);
     /// True when `checkpoint_` is to be written out now.
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
+    /// Of a checkpoint that is due, at the next look.
+    void remind() KAAS_REQUIRES(mutex_);
 
     // On the I/O pool.
     /// False when it runs already, or the log ends or has ended: then nothing is to be written.
@@ -467,8 +471,9 @@ private:
     std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
-    bool flushes_ = false;  ///< it leaves nothing unsynced
-    bool begun_ = false;    ///< the epoch has its directory, first segment and manifest
+    bool flushes_ = false;                     ///< it leaves nothing unsynced
+    std::optional<EpochLog> fresh_epoch_log_;  ///< its picture is written, and not durable yet
+    bool begun_ = false;  ///< the epoch has its directory, first segment and manifest, durably
     std::shared_ptr<Segment> active_;
     std::shared_ptr<File> active_log_;
     SegmentFacts written_;               ///< the active segment, as far as it is written
@@ -483,6 +488,7 @@ private:
 
     // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
     mutable base::Mutex manifest_mutex_;
+    /// Set once its picture is durable.
     std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
     Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
     Discards discards_ KAAS_GUARDED_BY(manifest_mutex_);

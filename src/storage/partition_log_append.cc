@@ -134,20 +134,4 @@ void PartitionLog::ask_for_cycle() {
     options_.log_dir->enqueue(shared_from_this());
 }
 
-std::vector<Result<std::shared_ptr<PartitionLog>>> PartitionLog::open_together(
-    std::vector<PartitionLogOptions> options) {
-    std::vector<Result<std::shared_ptr<PartitionLog>>> logs;
-    if (options.empty()) return logs;
-    auto opened = recover_together(options);
-    logs.reserve(options.size());
-    for (std::size_t i = 0; i < options.size(); ++i) {
-        if (opened[i]) {
-            logs.emplace_back(make(std::move(options[i]), std::move(*opened[i])));
-        } else {
-            logs.emplace_back(std::unexpected(std::move(opened[i]).error()));
-        }
-    }
-    return logs;
-}
-
 }  // namespace kaas::storage

@@ -334,6 +334,29 @@ TEST_F(PartitionLogTest, ACheckpointWaitsForTheCycleThatFlushes) {
     EXPECT_EQ(synced_lines(), 1);
 }
 
+TEST_F(PartitionLogTest, ACheckpointThatFailedIsTriedAgainForAQuietLog) {
+    LogConfig config;
+    config.index_interval_bytes = 0;
+    auto log = open(0, config);
+    for (int i = 0; i < 2; ++i) append_durably(*log, {});
+    const auto due = [&] {
+        clock_.advance(broker_->log_dir.options().checkpoint_after);
+        broker_->commit_all();
+        const auto text = *read_whole(
+            volume_, "topic.AAAAAAAAAAAAAAAAAAAAAA/0/00000000/manifest-1.jsonl", 1 << 20);
+        return text.find("\"synced\"") != text.npos;
+    };
+    volume_.set_hook([](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (!step.path.ends_with(".index")) return std::nullopt;
+        return Fault{ErrorCode::kNoSpace};
+    });
+    EXPECT_FALSE(due());
+    EXPECT_FALSE(due());
+    volume_.set_hook({});
+    EXPECT_TRUE(due());
+    EXPECT_FALSE(log->failure());
+}
+
 TEST_F(PartitionLogTest, WhatARollRecordedIsNotCountedForTheNextCheckpoint) {
     const auto bytes = testing::make_batch({.value_bytes = 100}).size();
     broker_ = std::make_unique<testing::Broker>(volume_, clock_, 4 * bytes);
