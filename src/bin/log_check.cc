@@ -49,14 +49,15 @@ bool check_logs(const LogCheckCommand& command, std::FILE* out, std::string& err
             error = one.error().context;
             return false;
         }
-        if (one->partitions == 0) {
-            error = fmt::format("{}: no partition is there or below", path);
-            return false;
-        }
         all.partitions += one->partitions;
         all.segments += one->segments;
         all.batches += one->batches;
         all.damages += one->damages;
+    }
+    // One volume of several may have none: they have moved away, or never came.
+    if (all.partitions == 0) {
+        error = fmt::format("{}: no partition is there or below", fmt::join(command.paths, ", "));
+        return false;
     }
     if (!command.json) {
         fmt::print(out, "{} partitions, {} segments, {} batches: {}\n", all.partitions,

@@ -34,7 +34,8 @@ sigset_t awaited() {
 Signals::Signals() {
     sigset_t signals = awaited();
     KAAS_ASSERT(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-    for (int signal : {SIGPIPE, SIGHUP}) std::signal(signal, SIG_IGN);
+    // A file that meets its limit is a failed write (EFBIG) as others are.
+    for (int signal : {SIGPIPE, SIGHUP, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
 WakeUp Signals::wait() {

@@ -15,7 +15,7 @@ struct WakeUp {
 /// Turns signals into a wait of the main thread.
 ///
 /// Made before the process starts any thread, so that all threads inherit the blocked signals.
-/// SIGTERM and SIGINT ask for a stop; SIGPIPE and SIGHUP mean nothing.
+/// SIGTERM and SIGINT ask for a stop; SIGPIPE, SIGHUP and SIGXFSZ mean nothing.
 class Signals {
 public:
     Signals();

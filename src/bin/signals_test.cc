@@ -46,7 +46,7 @@ TEST(Signals, LostSaysWhyAndTheFirstReasonCounts) {
 
 TEST(Signals, HangUpBrokenPipeAndAStrangersSignalMeanNothing) {
     Signals signals;
-    for (int signal : {SIGHUP, SIGPIPE, SIGUSR1, SIGTERM}) ::kill(::getpid(), signal);
+    for (int signal : {SIGHUP, SIGPIPE, SIGXFSZ, SIGUSR1, SIGTERM}) ::kill(::getpid(), signal);
     EXPECT_EQ(signals.wait().why, "SIGTERM");
 }
 

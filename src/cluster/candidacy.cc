@@ -25,7 +25,7 @@ Result<Reign> Candidacy::stand(base::Clock::Steady now) {
     last_ = now;
     due_ = now + pause_;
     pause_ = std::min(pause_ * 2, kLastPause);
-    return begin_reign(volume_, self_, cluster_id_);
+    return begin_reign(volume_, self_, cluster_id_, Founding::kRefused);
 }
 
 }  // namespace kaas::cluster

@@ -596,5 +596,45 @@ TEST_F(LogDirsTest, VolumeThatCannotBeReadAtAStartIsDoneWithout) {
     EXPECT_THAT(node_->missing_volumes()[0].why, ::testing::HasSubstr("mend it"));
 }
 
+TEST_F(LogDirsTest, VolumeThatTakesNoWritesAtAStartIsDoneWithout) {
+    start();
+    create();
+    ASSERT_TRUE(append(0, "x"));
+    node_.reset();
+    for (const auto refused : {Operation::kLock, Operation::kMakeDirectory}) {
+        b_->set_hook([=](const MemoryVolume::Step& step) -> std::optional<Fault> {
+            if (step.operation != refused) return std::nullopt;
+            return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
+        });
+        start();
+        await([&] { return node_->partitions().opening() == 0; });
+        EXPECT_TRUE(append(0, "y"));
+        EXPECT_EQ(find(1).state, Hosting::kOffline);
+        ASSERT_EQ(node_->missing_volumes().size(), 1U);
+        EXPECT_EQ(node_->missing_volumes()[0].name, "b");
+        EXPECT_EQ(node_->missing_volumes()[0].partitions, 1U);
+        node_.reset();
+    }
+    b_->set_hook({});
+    start();
+    await([&] { return node_->partitions().opening() == 0; });
+    EXPECT_TRUE(append(1, "z"));
+}
+
+TEST_F(LogDirsTest, LostControlLogIsNoNewCluster) {
+    start();
+    create();
+    node_.reset();
+    const auto file = "__cluster/control/00000001/control-1.jsonl";
+    for (const bool empty : {true, false}) {
+        ASSERT_TRUE(a_->unlink(file));
+        if (empty) ASSERT_TRUE(a_->create(file));
+        auto refused = Node::start(options());
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, ErrorCode::kWrongCluster);
+        EXPECT_THAT(refused.error().context, ::testing::HasSubstr("holds no control log"));
+    }
+}
+
 }  // namespace
 }  // namespace kaas::cluster

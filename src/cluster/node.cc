@@ -155,7 +155,8 @@ private:
     Result<void> lock(storage::Volume& volume);
     Result<void> take_office();
     void say_what_is_missing() const;
-    Result<void> open_sessions();
+    Result<void> open_sessions(const catalog::Image& image);
+    Result<void> open_session(const NamedVolume& volume);
     Result<void> mark_the_dead(const catalog::Image& image);
     void open_logs();
     Result<void> join();
@@ -211,7 +212,10 @@ Result<void> Node::Impl::start() {
 Result<void> Node::Impl::lock_signed() {
     for (const auto& named : options_.volumes) {
         auto sign = read_identity(*named.volume);  // what cannot be read is the survey's business
-        if (sign && *sign) KAAS_TRY(lock(*named.volume));
+        if (!sign || !*sign) continue;
+        // One that cannot be locked for another reason is left out when its session is opened.
+        auto locked = lock(*named.volume);
+        if (!locked && locked.error().code == ErrorCode::kInUse) return locked;
     }
     return {};
 }
@@ -239,11 +243,14 @@ Result<void> Node::Impl::lock(storage::Volume& volume) {
 Result<void> Node::Impl::take_office() {
     office_sought_ = options_.clock->now();
     KAAS_TRY(prepare_cluster(*survey_.cluster));
-    KAAS_TRY_ASSIGN(reign, begin_reign(*survey_.cluster, options_.id, survey_.cluster_id));
+    const bool is_signed = std::ranges::any_of(
+        survey_.volumes, [](const Survey::Found& found) { return found.sign.has_value(); });
+    KAAS_TRY_ASSIGN(reign, begin_reign(*survey_.cluster, options_.id, survey_.cluster_id,
+                                       is_signed ? Founding::kRefused : Founding::kAllowed));
     cluster_id_ = reign.image->cluster_id();
     missing_ = take_out_missing(survey_, *reign.image, options_.id);
+    KAAS_TRY(open_sessions(*reign.image));
     say_what_is_missing();
-    KAAS_TRY(open_sessions());
     KAAS_TRY(mark_the_dead(*reign.image));
     candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
     controller_->begin(std::move(reign));
@@ -260,18 +267,32 @@ void Node::Impl::say_what_is_missing() const {
     }
 }
 
-Result<void> Node::Impl::open_sessions() {
+/// A volume for partitions that takes no session is left out as one that is missing; not the one
+/// with the cluster's own files.
+Result<void> Node::Impl::open_sessions(const catalog::Image& image) {
     for (const auto& [volume, sign] : survey_.volumes) {
-        KAAS_TRY(lock(*volume.volume));
-        KAAS_TRY(prepare_volume(*volume.volume));
-        // The sign comes before the first partition, so that a place without one never had any.
-        KAAS_TRY(write_identity(*volume.volume, {.cluster_id = cluster_id_,
-                                                 .volume = volume.name,
-                                                 .cluster_volume = survey_.cluster_volume,
-                                                 .broker = options_.id}));
-        KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
-        members_.push_back({volume, std::move(session), nullptr});
+        auto opened = open_session(volume);
+        if (opened) continue;
+        if (opened.error().code != ErrorCode::kStorage || volume.volume == survey_.cluster) {
+            return opened;
+        }
+        const auto& root = volume.volume->root();
+        missing_.push_back({volume.name, root, partitions_on(image, options_.id, volume.name),
+                            root + ": " + opened.error().context});
     }
+    return {};
+}
+
+Result<void> Node::Impl::open_session(const NamedVolume& volume) {
+    KAAS_TRY(lock(*volume.volume));
+    KAAS_TRY(prepare_volume(*volume.volume));
+    // The sign comes before the first partition, so that a place without one never had any.
+    KAAS_TRY(write_identity(*volume.volume, {.cluster_id = cluster_id_,
+                                             .volume = volume.name,
+                                             .cluster_volume = survey_.cluster_volume,
+                                             .broker = options_.id}));
+    KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
+    members_.push_back({volume, std::move(session), nullptr});
     return {};
 }
 

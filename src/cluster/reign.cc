@@ -12,6 +12,8 @@
 #include "storage/error.h"
 #include "storage/volume.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <expected>
 #include <optional>
@@ -65,7 +67,7 @@ Result<void> prepare_cluster(storage::Volume& volume) {
 }
 
 Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
-                          const std::optional<std::string>& cluster_id) {
+                          const std::optional<std::string>& cluster_id, Founding founding) {
     KAAS_TRY_ASSIGN(newest, newest_election(volume));
     auto last = catalog::newest_begun(volume, newest);
     if (!last) return failed(std::move(last).error());
@@ -74,6 +76,13 @@ Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
     const auto epoch = session->number();
     auto taken = catalog::take_over_control(volume, epoch);
     if (!taken) return failed(std::move(taken).error());
+    if (!*taken && founding == Founding::kRefused) {
+        return fail(ErrorCode::kWrongCluster,
+                    fmt::format("{}/{} holds no control log, and cluster '{}' had one: it is lost, "
+                                "or its files are empty; bring them back from a copy",
+                                volume.root(), catalog::kControlDirectory,
+                                cluster_id.value_or("of this volume")));
+    }
     KAAS_TRY_ASSIGN(editor, successor_of(std::move(*taken), cluster_id));
     editor.begin_epoch(epoch, self);
     auto image = std::move(editor).finish();

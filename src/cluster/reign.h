@@ -25,11 +25,16 @@ struct Reign {
 /// Makes the directories of a cluster, where they are missing. Errors: kStorage.
 [[nodiscard]] Result<void> prepare_cluster(storage::Volume& volume);
 
+/// Whether a control log that is not there is a new cluster, or a loss.
+enum class Founding { kAllowed, kRefused };
+
 /// Takes office (DESIGN 10): makes the next election epoch, ends every lower one, reads the last
 /// control log to its end, writes its own picture, checks. A volume without a control log becomes a
-/// new cluster, of id `cluster_id` or a random one. Errors: kSuperseded, kFenced (a newer candidate
-/// is at work: look again), kWrongCluster, kNewerFormat, kStorage.
+/// new cluster, of id `cluster_id` or a random one, unless that is refused: a sign on a volume
+/// (identity.h) is younger than the first control log. Errors: kSuperseded, kFenced (a newer
+/// candidate is at work: look again), kWrongCluster, kNewerFormat, kStorage.
 [[nodiscard]] Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
-                                        const std::optional<std::string>& cluster_id);
+                                        const std::optional<std::string>& cluster_id,
+                                        Founding founding = Founding::kAllowed);
 
 }  // namespace kaas::cluster

@@ -239,6 +239,13 @@ Result<Survey> survey(const std::vector<NamedVolume>& volumes, storage::Volume* 
     return Surveyor(wanted_cluster, self, cluster_id).run(volumes);
 }
 
+std::size_t partitions_on(const catalog::Image& image, base::BrokerId self,
+                          const std::string& volume) {
+    const auto used = partitions_by_volume(image, self);
+    const auto held = used.find(volume);
+    return held == used.end() ? 0 : held->second;
+}
+
 std::vector<MissingVolume> take_out_missing(Survey& survey, const catalog::Image& image,
                                             base::BrokerId self) {
     const auto known = known_volumes(image, self);

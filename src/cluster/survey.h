@@ -61,6 +61,10 @@ struct MissingVolume {
     std::string why;  ///< and what to do
 };
 
+/// Partitions of `self` with an epoch on `volume`.
+[[nodiscard]] std::size_t partitions_on(const catalog::Image& image, base::BrokerId self,
+                                        const std::string& volume);
+
 /// Takes out of `survey` what is not the volume that `image` knows in its place (an empty
 /// directory, as a mount that failed leaves it), and adds those that are nowhere.
 [[nodiscard]] std::vector<MissingVolume> take_out_missing(Survey& survey,
