@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,8 @@ protected:
         std::vector<Answer> answers(logs.size());
         for (std::size_t i = 0; i < logs.size(); ++i) {
             if (!logs[i]) continue;
-            (void)(*logs[i])->append(to_append(make_batch({.value = value}), Acks::kAll,
-                                               broker.executor, answers[i].receiver()));
+            std::ignore = (*logs[i])->append(to_append(make_batch({.value = value}), Acks::kAll,
+                                                       broker.executor, answers[i].receiver()));
         }
         broker.commit_all();
         std::vector<bool> acknowledged;

@@ -210,7 +210,7 @@ public:
             return lazy(std::nullopt);
         }
         tell_journal();
-        if (!must_write_) return lazy(*found_epoch_);
+        if (!must_write_) return lazy(found_epoch_);
         return std::move(*begun_);
     }
 
