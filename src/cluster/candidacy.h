@@ -37,7 +37,7 @@ private:
     storage::Volume& volume_;
     const base::BrokerId self_;
     const std::optional<std::string> cluster_id_;
-    base::Clock::Steady due_ = base::Clock::Steady::min();
+    base::Clock::Steady due_{};
     std::optional<base::Clock::Steady> last_;
     std::chrono::seconds pause_ = kFirstPause;
 };
