@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,7 +40,6 @@ public:
                 asked[topic.name][partition.partition_index] = partition.offset;
         }
         lay_out_answer(asked);
-        open_ = 1;  // this loop: no early answer while it runs
         for (auto& topic : response_.topics) {
             for (auto& out : topic.partitions)
                 delete_from(topic.name, asked[topic.name][out.partition_index], out);
@@ -50,7 +48,7 @@ public:
         timer_.arm(std::max(timeout, kLeastPatience), [self = weak_from_this()] {
             if (auto alive = self.lock()) alive->time_out();
         });
-        close_one();
+        answer_if_settled();  // what comes from logs comes in later turns of the reactor
     }
 
 private:
@@ -79,8 +77,7 @@ private:
         } else if (config->compacted && !config->deletes) {
             out.error_code = ErrorCode::kPolicyViolation;
         } else {
-            ++open_;
-            open_rows_.insert(&out);
+            open_.insert(&out);
             (*log)->delete_records(
                 base::Offset{before}, call_->home(),
                 [self = shared_from_this(), &out](storage::Result<base::Offset> start) {
@@ -90,32 +87,30 @@ private:
     }
 
     void settle(Partition& out, const storage::Result<base::Offset>& start) {
-        if (open_rows_.erase(&out) == 0) return;  // it has been answered for
+        if (open_.erase(&out) == 0) return;  // it has been answered for
         if (start) {
             out.low_watermark = start->value();
         } else {
             out.error_code = to_wire(start.error().code);
         }
-        close_one();
+        answer_if_settled();
     }
 
     /// A volume that hangs has no claim on the client's patience.
     void time_out() {
-        for (auto* out : std::exchange(open_rows_, {})) {
-            out->error_code = ErrorCode::kRequestTimedOut;
-            close_one();
-        }
+        if (open_.empty()) return;
+        for (auto* out : std::exchange(open_, {})) out->error_code = ErrorCode::kRequestTimedOut;
+        answer_if_settled();
     }
 
-    void close_one() {
-        if (--open_ == 0) call_->answer(response_);
+    void answer_if_settled() {
+        if (open_.empty()) call_->answer(response_);
     }
 
     CallPtr call_;
     const wire::DeleteRecordsRequest request_;
     wire::DeleteRecordsResponse response_;
-    std::set<Partition*> open_rows_;  ///< whose log has not answered
-    std::size_t open_ = 0;
+    std::set<Partition*> open_;  ///< whose log has not answered
     net::ReactorTimer timer_;
 };
 
