@@ -134,7 +134,9 @@ struct Answer {
         for (base::ByteView rest(bytes); !rest.empty();) {
             const auto batch = wire::first_batch(rest);
             if (!batch) return fail(ErrorCode::kCorrupt, batch.error().context);
-            from = base::Offset{batch->header.last_offset() + 1};
+            const base::Offset next{batch->header.last_offset() + 1};
+            if (next <= from) return fail(ErrorCode::kCorrupt, "offsets go backwards");
+            from = next;
             rest = rest.subspan(batch->bytes.size());
         }
         all.insert(all.end(), bytes.begin(), bytes.end());
