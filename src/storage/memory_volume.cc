@@ -62,9 +62,18 @@ class MemoryVolume::Attempt {
 public:
     Attempt(std::optional<Fault> fault, Operation operation, const std::string& path)
         : fault_(fault), operation_(operation), path_(path) {}
+    /// Of a machine that is dead already.
+    [[nodiscard]] static Attempt halted(Operation operation, const std::string& path) {
+        Attempt attempt(Fault{}, operation, path);
+        attempt.halted_ = true;
+        return attempt;
+    }
 
     /// True when the step has no effect; `error` then is its answer.
     [[nodiscard]] bool refused() const { return fault_ && fault_->effect != Fault::Effect::kWhole; }
+    /// True for a sync that failed: what it was to make durable is lost. When the machine was dead
+    /// before, the crash says what becomes of that.
+    [[nodiscard]] bool loses_unsynced() const { return refused() && !halted_; }
     [[nodiscard]] bool half() const { return fault_ && fault_->effect == Fault::Effect::kHalf; }
     [[nodiscard]] std::unexpected<Error> error() const {
         return fail(fault_->code, fmt::format("{} {}: injected", name_of(operation_), path_));
@@ -80,6 +89,7 @@ private:
     std::optional<Fault> fault_;
     Operation operation_;
     const std::string& path_;
+    bool halted_ = false;
 };
 
 class MemoryVolume::OpenFile final : public File {
@@ -128,10 +138,8 @@ public:
         Attempt attempt = volume_.begin(Operation::kSync, path_);
         base::MutexLock lock(volume_.mutex_);
         KAAS_TRY(still_mine());
-        if (attempt.refused()) {
-            node_->unsynced.clear();  // readable, and lost
-            return attempt.error();
-        }
+        if (attempt.loses_unsynced()) node_->unsynced.clear();  // readable, and lost
+        if (attempt.refused()) return attempt.error();
         if (!volume_.lies_about(Operation::kSync)) node_->sync();
         return attempt.answer<void>({});
     }
@@ -291,7 +299,7 @@ MemoryVolume::Attempt MemoryVolume::begin(Operation operation, const std::string
     {
         base::MutexLock lock(mutex_);
         step.number = steps_++;
-        if (halt_at_ && step.number >= *halt_at_) return {Fault{}, operation, path};
+        if (halt_at_ && step.number >= *halt_at_) return Attempt::halted(operation, path);
         for (auto planned = planned_.begin(); planned != planned_.end(); ++planned) {
             if (planned->operation != operation || --planned->countdown > 0) continue;
             Fault fault = planned->fault;
@@ -340,10 +348,8 @@ Result<void> MemoryVolume::sync_directory(const std::string& path) {
 Result<void> MemoryVolume::sync_all() {
     Attempt attempt = begin(Operation::kSyncAll, root_);
     base::MutexLock lock(mutex_);
-    if (attempt.refused()) {
-        tree_->lose_unsynced();
-        return attempt.error();
-    }
+    if (attempt.loses_unsynced()) tree_->lose_unsynced();
+    if (attempt.refused()) return attempt.error();
     if (!lies_about(Operation::kSyncAll)) tree_->sync_all();
     return attempt.answer<void>({});
 }
