@@ -31,6 +31,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -168,9 +169,10 @@ void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
             jobs_.emplace_back([self = shared_from_this()] { self->open_some(); });
             return;
         case HostedPartition::Step::kClose:
-            jobs_.emplace_back(
-                [self = shared_from_this(), partition, log = partition->log(),
-                 discarded = partition->discarded] { self->close(partition, log, discarded); });
+            closings_.push_back({.partition = partition,
+                                 .log = partition->log(),
+                                 .discarded = partition->discarded});
+            jobs_.emplace_back([self = shared_from_this()] { self->close_some(); });
             return;
         case HostedPartition::Step::kNone: break;
     }
@@ -179,25 +181,43 @@ void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     if (partition->discarded) remove_when_closed(partition->id().topic);
 }
 
-void PartitionTable::Impl::close(const HostedPartitionPtr& partition, const storage::LogPtr& log,
-                                 bool discarded) {
-    if (discarded) {
-        log->drop();
-    } else if (auto released = log->release(release_patience()); !released) {
-        base::log::warn("cluster", "{}: released without a last line: {}", partition->directory(),
-                        released.error().context);
-    }
+void PartitionTable::Impl::close_some() {
+    std::vector<Closing> closings;
     {
         base::MutexLock lock(mutex_);
-        if (partition->moving && partition->moving->handed_over) {
-            outbox_.moved.push_back(
-                {partition->id(), partition->tenure().epoch, partition->moving->volume});
-            partition->moving.reset();
+        closings = take_share(closings_);
+    }
+    if (closings.empty()) return;  // another job has taken more than one
+    for (const auto& closing : closings) {
+        if (closing.discarded) closing.log->drop();
+    }
+    release(closings);
+    {
+        base::MutexLock lock(mutex_);
+        for (const auto& [partition, log, discarded] : closings) {
+            if (partition->moving && partition->moving->handed_over) {
+                outbox_.moved.push_back(
+                    {partition->id(), partition->tenure().epoch, partition->moving->volume});
+                partition->moving.reset();
+            }
+            partition->closed();
+            go_on(partition);
         }
-        partition->closed();
-        go_on(partition);
     }
     flush();
+}
+
+void PartitionTable::Impl::release(std::span<const Closing> closings) const {
+    std::vector<storage::LogPtr> logs;
+    for (const auto& closing : closings) {
+        if (!closing.discarded) logs.push_back(closing.log);
+    }
+    const auto released = storage::PartitionLog::release_together(logs, release_patience());
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+        if (released[i]) continue;
+        base::log::warn("cluster", "{}: released without a last line: {}", logs[i]->directory(),
+                        released[i].error().context);
+    }
 }
 
 std::chrono::milliseconds PartitionTable::Impl::release_patience() const {

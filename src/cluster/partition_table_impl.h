@@ -15,7 +15,9 @@
 #include "storage/log_config.h"
 #include "storage/log_view.h"
 #include "storage/partition_log.h"
+#include "storage/volume.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -23,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -109,12 +112,24 @@ private:
     /// Opens some of those that wait for it, all of one volume, together.
     void open_some() KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<Opening> take_openings() KAAS_REQUIRES(mutex_);
+    /// The next of those that wait for a step, all of one volume: many at once cost less each, few
+    /// are done sooner, and every worker should have some.
+    template <class Waiting>
+    [[nodiscard]] std::vector<Waiting> take_share(std::deque<Waiting>& waiting) const
+        KAAS_REQUIRES(mutex_);
     void open_logs_of(std::vector<Opening>& openings) const;
     [[nodiscard]] storage::Result<storage::PartitionLogOptions> log_options(
         const Opening& opening) const;
     void tell_progress() KAAS_REQUIRES(mutex_);
-    void close(const HostedPartitionPtr& partition, const storage::LogPtr& log, bool discarded)
-        KAAS_EXCLUDES(mutex_);
+    /// A partition whose log is to be closed.
+    struct Closing {
+        HostedPartitionPtr partition;
+        storage::LogPtr log;
+        bool discarded;
+    };
+    /// Closes some of those that wait for it, all of one volume, together.
+    void close_some() KAAS_EXCLUDES(mutex_);
+    void release(std::span<const Closing> closings) const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
     void finish(Batch& batch) KAAS_REQUIRES(mutex_);
 
@@ -173,6 +188,7 @@ private:
     bool progress_said_ KAAS_GUARDED_BY(mutex_) = false;
     base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
     std::deque<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
+    std::deque<Closing> closings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
     std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;       ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name
@@ -184,5 +200,24 @@ private:
     /// While all logs close: when the last of them stops waiting for its cycle.
     std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
 };
+
+template <class Waiting>
+std::vector<Waiting> PartitionTable::Impl::take_share(std::deque<Waiting>& waiting) const {
+    constexpr std::size_t kMost = 1'000;
+    std::vector<Waiting> taken;
+    if (waiting.empty()) return taken;
+    const auto volume = waiting.front().partition->tenure().volume;
+    const auto place = options_.places.find(volume);
+    const bool shares_syncs =
+        place != options_.places.end() && place->second.volume->can_sync_all();
+    const auto least = shares_syncs ? storage::kWorthSyncingAll : 1;
+    const auto share = std::clamp(waiting.size() / options_.width, least, kMost);
+    while (!waiting.empty() && taken.size() < share &&
+           waiting.front().partition->tenure().volume == volume) {
+        taken.push_back(std::move(waiting.front()));
+        waiting.pop_front();
+    }
+    return taken;
+}
 
 }  // namespace kaas::cluster

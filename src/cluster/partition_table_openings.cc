@@ -20,18 +20,11 @@
 namespace kaas::cluster {
 
 std::vector<PartitionTable::Impl::Opening> PartitionTable::Impl::take_openings() {
-    // More at once cost less each, fewer are ready sooner; every worker should have some.
-    constexpr std::size_t kMost = 1'000;
-    const auto share = std::clamp<std::size_t>(openings_.size() / options_.width, 1, kMost);
-    std::vector<Opening> taken;
-    while (!openings_.empty() && taken.size() < share) {
-        if (!taken.empty() && openings_.front().tenure.volume != taken.front().tenure.volume) break;
-        auto opening = std::move(openings_.front());
-        openings_.pop_front();
+    auto taken = take_share(openings_);
+    for (auto& opening : taken) {
         const auto local = topics_.find(opening.partition->id().topic);
         if (local != topics_.end() && opening.partition->still_wanted())
             opening.config = local->second.config;
-        taken.push_back(std::move(opening));
     }
     return taken;
 }

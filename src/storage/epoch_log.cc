@@ -157,11 +157,13 @@ Result<void> EpochLog::append_synced(const json::object& facts) {
     return {};
 }
 
-Result<void> EpochLog::release(const json::object& facts) {
-    KAAS_TRY(sync());
+Result<void> EpochLog::release(const json::object& facts, Syncs syncs) {
+    KAAS_TRY(still_good());
+    if (syncs == Syncs::kNow) KAAS_TRY(sync());
+    fsynced_ = length_;
     KAAS_TRY_ASSIGN(line, to_line(own_mark("released", fsynced_), facts));
     KAAS_TRY(write_lines(line));
-    KAAS_TRY(sync());
+    if (syncs == Syncs::kNow) KAAS_TRY(sync());
     ended_by_ =
         Error{ErrorCode::kClosed, fmt::format("{}: released", path_.epoch_directory(epoch_))};
     file_.reset();

@@ -98,8 +98,10 @@ public:
     }
 
     /// Syncs what is unsynced, then appends and syncs the last line. The log takes nothing
-    /// afterwards (kClosed).
-    [[nodiscard]] Result<void> release(const boost::json::object& facts = {});
+    /// afterwards (kClosed). With kLater it syncs nothing: the caller has made durable all that was
+    /// appended, and the release stands once he has made the last line durable, too.
+    [[nodiscard]] Result<void> release(const boost::json::object& facts = {},
+                                       Syncs syncs = Syncs::kNow);
 
     /// True when the changes outweigh the picture.
     [[nodiscard]] bool wants_roll() const;

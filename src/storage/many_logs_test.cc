@@ -1,7 +1,7 @@
-// Goal: many logs that begin or recover together keep what they acknowledged, at whatever step the
-// machine dies; to open a log that ended well costs the same however long it is, and writes
-// nothing. Method: a volume in memory that counts steps, halts at each of them in turn, and then
-// loses what was not synced.
+// Goal: many logs that begin, recover or are released together keep what they acknowledged, at
+// whatever step the machine dies; to open a log that ended well costs the same however long it is,
+// and writes nothing. Method: a volume in memory that counts steps, halts at each of them in turn,
+// and then loses what was not synced.
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/testing_log.h"
@@ -61,6 +61,19 @@ protected:
         std::vector<bool> acknowledged;
         for (const auto& answer : answers) acknowledged.push_back(answer.good());
         return acknowledged;
+    }
+    /// Those of them that could write their last line.
+    static std::vector<bool> release_all(const Logs& logs) {
+        std::vector<std::shared_ptr<PartitionLog>> open;
+        for (const auto& log : logs) open.push_back(*log);
+        std::vector<bool> released;
+        for (const auto& one : PartitionLog::release_together(open, std::chrono::milliseconds(0)))
+            released.push_back(one.has_value());
+        return released;
+    }
+    /// Whether the log, when it was opened, could trust all that it found.
+    static bool serves_what_was_there(const PartitionLog& log) {
+        return log.written_epoch() < log.epoch();
     }
     void restart_volume() { volume_ = std::make_unique<MemoryVolume>(); }
 
@@ -156,6 +169,77 @@ TEST_F(ManyLogsTest, FailedSyncOfEverythingFailsAllOfThem) {
     auto logs = open(broker, 0);
     for (bool good : append_to_all(broker, logs, "a")) EXPECT_FALSE(good);
     for (auto& log : logs) EXPECT_TRUE((*log)->failure());
+}
+
+TEST_F(ManyLogsTest, ReleaseTogetherWithTwoSyncsOfEverything) {
+    Broker broker(*volume_, clock_);
+    auto logs = open(broker, 0);
+    (void)append_to_all(broker, logs, "a");
+    std::map<Operation, int> calls;
+    volume_->set_hook([&](const MemoryVolume::Step& step) {
+        ++calls[step.operation];
+        return std::optional<Fault>();
+    });
+    for (bool released : release_all(logs)) EXPECT_TRUE(released);
+    EXPECT_EQ(calls[Operation::kSyncAll], 2);
+    EXPECT_EQ(calls[Operation::kSync], 0);
+    EXPECT_EQ(calls[Operation::kSyncDirectory], 0);
+}
+
+TEST_F(ManyLogsTest, DeathAtAnyStepOfBeingReleasedTogether) {
+    constexpr std::uint64_t kFates = 4;  // of each step
+    config_.flush_messages = 1'000;      // so that the release has batches to make durable
+    bool reached_the_end = false;
+    for (std::uint64_t seed = 0; !reached_the_end || seed % kFates != 0; ++seed) {
+        SCOPED_TRACE(seed);
+        restart_volume();
+        std::vector<bool> released;
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, 0);
+            for (bool good : append_to_all(broker, logs, "a")) ASSERT_TRUE(good);
+            const auto dies = volume_->steps() + seed / kFates;
+            volume_->halt_at(dies);
+            released = release_all(logs);
+            reached_the_end = volume_->steps() <= dies;
+            EXPECT_EQ(std::ranges::count(released, reached_the_end), kLogs) << "all or none";
+        }
+        volume_->crash({.seed = seed, .holes = true});
+        Broker next(*volume_, clock_);
+        auto logs = open(next, 1, 0);
+        for (std::size_t i = 0; i < kLogs; ++i) {
+            ASSERT_TRUE(logs[i]) << logs[i].error().context;
+            const auto values = read_values(**logs[i]);
+            ASSERT_TRUE(values) << values.error().context;
+            // A last line, whoever was told of it, stands only where all that it says is true.
+            const bool last_line = serves_what_was_there(**logs[i]);
+            if (released[i]) EXPECT_TRUE(last_line) << i;
+            if (last_line) EXPECT_EQ(*values, std::vector<std::string>{"a"}) << i;
+            (*logs[i])->abandon(ErrorCode::kClosed);
+        }
+    }
+}
+
+TEST_F(ManyLogsTest, FailedSyncOfEverythingReleasesNoneOfThem) {
+    for (int nth : {1, 2}) {
+        SCOPED_TRACE(nth);
+        restart_volume();
+        {
+            Broker broker(*volume_, clock_);
+            auto logs = open(broker, 0);
+            (void)append_to_all(broker, logs, "a");
+            volume_->fail_nth(Operation::kSyncAll, static_cast<std::uint64_t>(nth), {});
+            for (bool released : release_all(logs)) EXPECT_FALSE(released);
+        }
+        volume_->crash();
+        Broker next(*volume_, clock_);
+        auto logs = open(next, 1, 0);
+        for (auto& log : logs) {
+            ASSERT_TRUE(log) << log.error().context;
+            EXPECT_FALSE(serves_what_was_there(**log));
+            EXPECT_EQ(*read_values(**log), std::vector<std::string>{"a"});
+        }
+    }
 }
 
 TEST_F(ManyLogsTest, NothingIsRemovedBeforeTheNewPicturesAreDurable) {

@@ -335,7 +335,8 @@ Result<void> PartitionLog::roll(Roll& roll) {
 }
 
 Result<void> PartitionLog::write_snapshot(base::Offset at,
-                                          const std::vector<ProducerImage>& producers) {
+                                          const std::vector<ProducerImage>& producers,
+                                          Syncs syncs) {
     if (producers.empty()) return {};
     auto file = volume_.create(paths_.file({options_.epoch, at}, ".snapshot"));
     if (!file && file.error().code == ErrorCode::kExists) return {};
@@ -343,7 +344,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
     const auto bytes = encode_snapshot(producers);
     const base::ByteView piece(bytes);
     KAAS_TRY((*file)->write_at(0, {&piece, 1}));
-    return (*file)->sync();
+    return sync_file(**file, syncs);
 }
 
 // ---- checkpoints ------------------------------------------------------------------------------
@@ -479,53 +480,6 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
 }
 
 // ---- the end ----------------------------------------------------------------------------------
-
-Result<void> PartitionLog::release(std::chrono::milliseconds patience) {
-    Wakeups wakeups;
-    bool finished = false;
-    {
-        base::MutexLock lock(mutex_);
-        draining_ = true;
-        const auto deadline = options_.log_dir->clock().now() + patience;
-        const auto busy = [&]() KAAS_REQUIRES(mutex_) {
-            return in_cycle_ || asked_for_cycle_ || checkpoint_job_ == PoolJob::kRunning ||
-                   upkeep_job_ == PoolJob::kRunning;
-        };
-        while (!ended_ && busy()) {
-            const auto left = deadline - options_.log_dir->clock().now();
-            if (left.count() <= 0 || !idle_.wait_for(mutex_, left)) break;
-        }
-        finished = !ended_ && !busy();
-        if (!ended_) end(Error{ErrorCode::kClosed, options_.directory + " was released"}, wakeups);
-    }
-    wakeups.post();
-    if (!finished)
-        return fail(ErrorCode::kStalled, options_.directory + ": released without its last line");
-    return finish();
-}
-
-Result<void> PartitionLog::finish() {
-    if (!begun_) return {};
-    if (synced_ != written_) {
-        KAAS_TRY(active_log_->sync());
-        synced_ = written_;
-        unsynced_records_ = 0;
-    }
-    std::vector<ProducerImage> producers;
-    {
-        base::MutexLock lock(mutex_);
-        if (const auto last = plan_.time_entry(); last) active_->times().append(*last);
-        producers = producers_.images();
-    }
-    KAAS_TRY(active_->offsets().finish(volume_));
-    KAAS_TRY(active_->times().finish(volume_));
-    KAAS_TRY(write_snapshot(synced_.end, producers));
-    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
-    base::MutexLock lock(manifest_mutex_);
-    KAAS_TRY(epoch_log_->release(manifest_.synced_facts(synced_, producers)));
-    if (journal_key_) options_.log_dir->journal()->recorded(*journal_key_, synced_.end);
-    return {};
-}
 
 void PartitionLog::abandon(ErrorCode why) {
     Wakeups wakeups;

@@ -258,6 +258,10 @@ public:
     /// block. An error only says that the last line is not there; the release stands.
     [[nodiscard]] Result<void> release(std::chrono::milliseconds patience)
         KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// The same for many, all of one log dir: what they write is made durable by two syncs for all
+    /// of them, where the volume can do so, and they share the patience. In order of `logs`.
+    [[nodiscard]] static std::vector<Result<void>> release_together(
+        std::span<const std::shared_ptr<PartitionLog>> logs, std::chrono::milliseconds patience);
     /// Ends the log at once, for ever, without a last line; what it has acknowledged stays for a
     /// taker to recover. A cycle that runs goes on: see `at_work`. Thread: any.
     void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
@@ -363,7 +367,8 @@ private:
     [[nodiscard]] Result<void> roll(Roll& roll);
     /// Writes a `.snapshot` for Apache's tools, unless there is one of that offset.
     [[nodiscard]] Result<void> write_snapshot(base::Offset at,
-                                              const std::vector<ProducerImage>& producers);
+                                              const std::vector<ProducerImage>& producers,
+                                              Syncs syncs = Syncs::kNow);
     void publish(Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     void wake_watchers(Wakeups& wakeups) KAAS_REQUIRES(view_mutex_);
     /// True when `checkpoint_` is to be written out now.
@@ -389,7 +394,16 @@ private:
     [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
                                                  std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(manifest_mutex_);
-    [[nodiscard]] Result<void> finish() KAAS_EXCLUDES(mutex_, manifest_mutex_);
+
+    // The end (partition_log_release.cc).
+    void refuse_appends() KAAS_EXCLUDES(mutex_);
+    /// Ends the log once its running cycle and jobs have, or at the deadline. Errors: kStalled when
+    /// they have not: its files are theirs still.
+    [[nodiscard]] Result<void> end_by(base::Clock::Steady deadline)
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// What the last line vouches for, durable before it.
+    [[nodiscard]] Result<void> finish_files(Syncs syncs) KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    [[nodiscard]] Result<void> write_last_line(Syncs syncs) KAAS_EXCLUDES(mutex_, manifest_mutex_);
 
     // Upkeep (partition_log_upkeep.cc): a cycle prepares it, the pool does it.
     void want_upkeep() KAAS_REQUIRES(mutex_);

@@ -400,4 +400,25 @@ Result<void> keep_open(PosixShared& shared, const std::string& path) {
     return {};
 }
 
+Result<void> sync_all(PosixShared& shared, const std::string& root) {
+    // One at a time: what a file had written when it began is kept in the file.
+    base::MutexLock one(shared.sync_all_mutex);
+    if (shared.sync_all_failed) {
+        return fail(ErrorCode::kIo, root + ": an earlier sync of everything has failed");
+    }
+    {
+        base::MutexLock lock(shared.mutex);
+        for (const auto& [path, file] : shared.files) file->all_sync_begins();
+    }
+    Result<void> outcome;
+    {
+        Timed timed(shared.fsync_latency);
+        if (shared.sync_whole(shared.whole.get()) != 0) outcome = fail_errno("syncfs", root);
+    }
+    shared.sync_all_failed = !outcome;
+    base::MutexLock lock(shared.mutex);
+    for (const auto& [path, file] : shared.files) file->all_sync_ended(outcome);
+    return outcome;
+}
+
 }  // namespace kaas::storage

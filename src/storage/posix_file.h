@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -74,11 +75,15 @@ struct PosixShared {
     bool honest_sync = true;
     std::shared_ptr<DescriptorCache> descriptors;
     std::function<int(int)> datasync = ::fdatasync;  ///< a test's fails when the test wants
+    std::function<int(int)> sync_whole = ::syncfs;   ///< of `whole`; as `datasync`
     base::metrics::Histogram* write_latency = nullptr;
     base::metrics::Histogram* read_latency = nullptr;
     base::metrics::Histogram* fsync_latency = nullptr;
 
     base::Mutex sync_all_mutex;  ///< comes before `mutex`
+    /// The kernel tells of an error once: who has written, and calls `sync_all` behind one that
+    /// failed, would hear nothing of it. So there is no good one any more.
+    std::atomic<bool> sync_all_failed = false;
     /// Held for no call of the system: files end, and take it, on reactors too.
     base::Mutex mutex;
     /// Every file by its path: it is opened again by it, so it has to know of each change.
@@ -166,6 +171,9 @@ using PosixFiles = std::vector<std::shared_ptr<PosixFile>>;
 
 /// Keeps them open, because the name is about to go.
 [[nodiscard]] Result<void> keep_open(PosixShared& shared, const std::string& path);
+
+/// `Volume::sync_all` where there is a `whole`; `root` is for messages.
+[[nodiscard]] Result<void> sync_all(PosixShared& shared, const std::string& root);
 
 /// Opens below the volume's root; closes another file when the process has no descriptor left.
 [[nodiscard]] base::UniqueFd open_below(PosixShared& shared, const char* path, int flags,

@@ -90,6 +90,15 @@ TEST_F(PosixFileTest, SyncThatMeetsAFailedSyncOfEverythingFailsToo) {
     EXPECT_FALSE(file_->sync());
 }
 
+TEST_F(PosixFileTest, SyncOfEverythingBehindAFailedOneFailsToo) {
+    ASSERT_TRUE(write(*file_));
+    shared_->sync_whole = no_disk;
+    EXPECT_FALSE(sync_all(*shared_, root_.path()));
+    shared_->sync_whole = [](int) { return 0; };  // as the kernel does, which has told the first
+    EXPECT_FALSE(sync_all(*shared_, root_.path())) << "the caller may have written before";
+    EXPECT_FALSE(file_->sync());
+}
+
 TEST_F(PosixFileTest, FailureOfTheSyncThatClosesAnswersEveryLaterCall) {
     ASSERT_TRUE(write(*file_));
     shared_->datasync = no_disk;

@@ -288,26 +288,14 @@ Result<void> PosixVolume::rename(const std::string& from, const std::string& to)
 }
 
 bool PosixVolume::can_sync_all() const {
-    return shared_->whole || (shared_->local && !shared_->honest_sync);
+    if (shared_->local && !shared_->honest_sync) return true;
+    return shared_->whole && !shared_->sync_all_failed;
 }
 
 Result<void> PosixVolume::sync_all() {
-    if (!can_sync_all()) return Volume::sync_all();
-    if (!shared_->honest_sync) return {};
-    // One at a time: what a file had written when it began is kept in the file.
-    base::MutexLock one(shared_->sync_all_mutex);
-    {
-        base::MutexLock lock(shared_->mutex);
-        for (const auto& [path, file] : shared_->files) file->all_sync_begins();
-    }
-    Result<void> outcome;
-    {
-        Timed timed(shared_->fsync_latency);
-        if (::syncfs(shared_->whole.get()) != 0) outcome = fail_errno("syncfs", root_);
-    }
-    base::MutexLock lock(shared_->mutex);
-    for (const auto& [path, file] : shared_->files) file->all_sync_ended(outcome);
-    return outcome;
+    if (shared_->local && !shared_->honest_sync) return {};
+    if (!shared_->whole) return Volume::sync_all();
+    return storage::sync_all(*shared_, root_);
 }
 
 bool PosixVolume::is_local() const { return shared_->local; }

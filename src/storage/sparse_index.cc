@@ -46,8 +46,8 @@ Result<void> SparseIndex<Entry>::flush(Volume& volume, Syncs syncs) {
 }
 
 template <class Entry>
-Result<void> SparseIndex<Entry>::finish(Volume& volume) {
-    return write_out(volume, true, Syncs::kNow);
+Result<void> SparseIndex<Entry>::finish(Volume& volume, Syncs syncs) {
+    return write_out(volume, true, syncs);
 }
 
 template <class Entry>

@@ -93,7 +93,8 @@ public:
     [[nodiscard]] Result<void> flush(Volume& volume, Syncs syncs = Syncs::kNow)
         KAAS_EXCLUDES(mutex_);
     /// The last `flush`; also makes a file without entries, because Apache's tools look for one.
-    [[nodiscard]] Result<void> finish(Volume& volume) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> finish(Volume& volume, Syncs syncs = Syncs::kNow)
+        KAAS_EXCLUDES(mutex_);
     /// After `finish`: readers go to the file from now on.
     void drop_memory() KAAS_EXCLUDES(mutex_);
     /// Opens the file of a segment that somebody else, or an earlier life, wrote. An absent file is
