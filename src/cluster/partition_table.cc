@@ -165,13 +165,14 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
 void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     switch (partition->begin()) {
         case HostedPartition::Step::kOpen:
-            openings_.push_back({.partition = partition, .tenure = partition->tenure()});
+            openings_.push({.partition = partition, .tenure = partition->tenure()});
             jobs_.emplace_back([self = shared_from_this()] { self->open_some(); });
             return;
         case HostedPartition::Step::kClose:
-            closings_.push_back({.partition = partition,
-                                 .log = partition->log(),
-                                 .discarded = partition->discarded});
+            partition->log()->expect_release();  // its turn may come late
+            closings_.push({.partition = partition,
+                            .log = partition->log(),
+                            .discarded = partition->discarded});
             jobs_.emplace_back([self = shared_from_this()] { self->close_some(); });
             return;
         case HostedPartition::Step::kNone: break;

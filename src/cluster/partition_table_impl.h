@@ -112,11 +112,22 @@ private:
     /// Opens some of those that wait for it, all of one volume, together.
     void open_some() KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<Opening> take_openings() KAAS_REQUIRES(mutex_);
-    /// The next of those that wait for a step, all of one volume: many at once cost less each, few
-    /// are done sooner, and every worker should have some.
-    template <class Waiting>
-    [[nodiscard]] std::vector<Waiting> take_share(std::deque<Waiting>& waiting) const
-        KAAS_REQUIRES(mutex_);
+    /// Partitions that wait for a step.
+    template <class Step>
+    struct Queue {
+        std::deque<Step> steps;
+        std::size_t peak = 0;  ///< how many there were since there was none
+
+        void push(Step step) {
+            if (steps.empty()) peak = 0;
+            steps.push_back(std::move(step));
+            peak = std::max(peak, steps.size());
+        }
+    };
+    /// The next of them, all of one volume: many at once cost less each, few are done sooner, and
+    /// every worker should have some.
+    template <class Step>
+    [[nodiscard]] std::vector<Step> take_share(Queue<Step>& queue) const KAAS_REQUIRES(mutex_);
     void open_logs_of(std::vector<Opening>& openings) const;
     [[nodiscard]] storage::Result<storage::PartitionLogOptions> log_options(
         const Opening& opening) const;
@@ -187,9 +198,9 @@ private:
     std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
     bool progress_said_ KAAS_GUARDED_BY(mutex_) = false;
     base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
-    std::deque<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
-    std::deque<Closing> closings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
-    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;       ///< on the pool, running jobs
+    Queue<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
+    Queue<Closing> closings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
+    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
@@ -201,21 +212,22 @@ private:
     std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
 };
 
-template <class Waiting>
-std::vector<Waiting> PartitionTable::Impl::take_share(std::deque<Waiting>& waiting) const {
+template <class Step>
+std::vector<Step> PartitionTable::Impl::take_share(Queue<Step>& queue) const {
     constexpr std::size_t kMost = 1'000;
-    std::vector<Waiting> taken;
-    if (waiting.empty()) return taken;
-    const auto volume = waiting.front().partition->tenure().volume;
+    auto& steps = queue.steps;
+    std::vector<Step> taken;
+    if (steps.empty()) return taken;
+    const auto volume = steps.front().partition->tenure().volume;
     const auto place = options_.places.find(volume);
     const bool shares_syncs =
         place != options_.places.end() && place->second.volume->can_sync_all();
     const auto least = shares_syncs ? storage::kWorthSyncingAll : 1;
-    const auto share = std::clamp(waiting.size() / options_.width, least, kMost);
-    while (!waiting.empty() && taken.size() < share &&
-           waiting.front().partition->tenure().volume == volume) {
-        taken.push_back(std::move(waiting.front()));
-        waiting.pop_front();
+    const auto share = std::clamp(queue.peak / options_.width, least, kMost);
+    while (!steps.empty() && taken.size() < share &&
+           steps.front().partition->tenure().volume == volume) {
+        taken.push_back(std::move(steps.front()));
+        steps.pop_front();
     }
     return taken;
 }

@@ -113,12 +113,12 @@ storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
 }
 
 void PartitionTable::Impl::tell_progress() {
-    if (openings_.size() < 1'000 && !progress_said_) return;  // too few to be worth it
+    if (openings_.steps.size() < 1'000 && !progress_said_) return;  // too few to be worth it
     const auto now = options_.clock->now();
-    if (!openings_.empty() && now < next_progress_) return;
+    if (!openings_.steps.empty() && now < next_progress_) return;
     next_progress_ = now + std::chrono::seconds(1);
-    progress_said_ = !openings_.empty();
-    base::log::info("cluster", "partitions: {} wait to be opened", openings_.size());
+    progress_said_ = !openings_.steps.empty();
+    base::log::info("cluster", "partitions: {} wait to be opened", openings_.steps.size());
 }
 
 }  // namespace kaas::cluster

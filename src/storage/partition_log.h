@@ -262,6 +262,9 @@ public:
     /// of them, where the volume can do so, and they share the patience. In order of `logs`.
     [[nodiscard]] static std::vector<Result<void>> release_together(
         std::span<const std::shared_ptr<PartitionLog>> logs, std::chrono::milliseconds patience);
+    /// Takes no more appends, and begins no checkpoint or upkeep: a release is on its way, and
+    /// finds less to wait for. Thread: any.
+    void expect_release() KAAS_EXCLUDES(mutex_);
     /// Ends the log at once, for ever, without a last line; what it has acknowledged stays for a
     /// taker to recover. A cycle that runs goes on: see `at_work`. Thread: any.
     void abandon(ErrorCode why) KAAS_EXCLUDES(mutex_, view_mutex_);
@@ -396,7 +399,6 @@ private:
         KAAS_EXCLUDES(manifest_mutex_);
 
     // The end (partition_log_release.cc).
-    void refuse_appends() KAAS_EXCLUDES(mutex_);
     /// Ends the log once its running cycle and jobs have, or at the deadline. Errors: kStalled when
     /// they have not: its files are theirs still.
     [[nodiscard]] Result<void> end_by(base::Clock::Steady deadline)

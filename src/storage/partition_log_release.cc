@@ -26,7 +26,7 @@ std::vector<Result<void>> PartitionLog::release_together(
     std::vector<Result<void>> outcomes(logs.size());
     if (logs.empty()) return outcomes;
     auto& log_dir = logs.front()->log_dir();
-    for (const auto& log : logs) log->refuse_appends();  // so that they wait for the same cycle
+    for (const auto& log : logs) log->expect_release();  // so that they wait for the same cycle
     const auto deadline = log_dir.clock().now() + patience;
     std::vector<std::size_t> writers;
     for (std::size_t i = 0; i < logs.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<Result<void>> PartitionLog::release_together(
     return outcomes;
 }
 
-void PartitionLog::refuse_appends() {
+void PartitionLog::expect_release() {
     base::MutexLock lock(mutex_);
     draining_ = true;
 }

@@ -58,6 +58,24 @@ TEST_F(PartitionLogTest, AfterAReleaseTheNextOwnerScansAndWritesNothing) {
     EXPECT_EQ(*read_values(*log), (std::vector<std::string>{"kept", "next"}));
 }
 
+TEST_F(PartitionLogTest, ExpectedReleaseWaitsForNoCheckpoint) {
+    auto log = open(0);
+    append_durably(*log, {.value = "kept"});
+    log->expect_release();
+    Answer answer;
+    EXPECT_EQ(append(*log, {}, answer).error().code, ErrorCode::kClosed);
+    clock_.advance(std::chrono::seconds(6));
+    int writes = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kWrite) ++writes;
+        return std::nullopt;
+    });
+    broker_->commit_all();
+    EXPECT_EQ(writes, 0);
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    EXPECT_GT(writes, 0) << "a test of nothing";
+}
+
 TEST_F(PartitionLogTest, WhatEndsAfterAReleaseMovesNothing) {
     auto log = open(0);
     append_durably(*log, {});
