@@ -24,6 +24,8 @@ wire::ErrorCode to_wire(storage::ErrorCode code) {
         case S::kOffsetOutOfRange: return W::kOffsetOutOfRange;
         case S::kOutOfOrderSequence: return W::kOutOfOrderSequenceNumber;
         case S::kInvalidProducerEpoch: return W::kInvalidProducerEpoch;
+        case S::kInvalidTxnState: return W::kInvalidTxnState;
+        case S::kTransactionCoordinatorFenced: return W::kTransactionCoordinatorFenced;
         case S::kInvalidRecord: return W::kInvalidRecord;
         case S::kUnknownCodec: return W::kUnknownServerError;  // as Apache: nobody foresaw it there
         case S::kCorruptBatch: return W::kCorruptMessage;

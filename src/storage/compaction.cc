@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "storage/batch_stream.h"
 #include "storage/sparse_index.h"
+#include "storage/transaction_marker.h"
 #include "wire/batch_rewrite.h"
 
 #include <fmt/format.h>
@@ -99,8 +100,8 @@ Result<bool> Compaction::learn_segment(const SegmentSpan& span, std::size_t keys
 Result<bool> Compaction::learn_batch(const wire::BatchView& batch, std::size_t keys_max,
                                      TransactionFilter& transactions) {
     if (batch.header.control()) {
-        KAAS_TRY_ASSIGN(end, parse_transaction_end(batch, *means_.site));
-        (void)transactions.ends_nothing(batch.header, end);
+        KAAS_TRY_ASSIGN(marker, parse_marker(batch, *means_.site));
+        (void)transactions.ends_nothing(batch.header, marker);
         return true;
     }
     if (transactions.is_aborted(batch.header)) return true;

@@ -1,6 +1,7 @@
 #include "storage/compaction_filter.h"
 
 #include "storage/compaction_transactions.h"
+#include "storage/transaction_marker.h"
 #include "wire/batch_rewrite.h"
 
 #include <algorithm>
@@ -33,8 +34,8 @@ Result<CompactionFilter::Verdict> CompactionFilter::judge(const wire::BatchView&
     const auto& header = batch.header;
     Verdict verdict;
     if (header.control()) {
-        KAAS_TRY_ASSIGN(end, parse_transaction_end(batch, site_));
-        verdict.ends_nothing = transactions_.ends_nothing(header, end);
+        KAAS_TRY_ASSIGN(marker, parse_marker(batch, site_));
+        verdict.ends_nothing = transactions_.ends_nothing(header, marker);
         const auto horizon = header.delete_horizon_ms();
         verdict.drop_records = verdict.ends_nothing && horizon && *horizon <= rules_.now_ms;
     } else {

@@ -1,9 +1,7 @@
 #include "storage/compaction_transactions.h"
 
-#include "base/bytes.h"
 #include "storage/segment.h"
 #include "storage/sparse_index.h"
-#include "wire/batch_rewrite.h"
 
 #include <fmt/format.h>
 
@@ -17,23 +15,6 @@
 #include <vector>
 
 namespace kaas::storage {
-
-Result<std::optional<TransactionEnd>> parse_transaction_end(const wire::BatchView& batch,
-                                                            wire::DecodeSite& site) {
-    auto scanner = wire::RecordScanner::open(batch, site);
-    if (!scanner) return fail(ErrorCode::kCorrupt, scanner.error().context);
-    wire::RecordSketch record;
-    const auto more = scanner->next(record);
-    if (!more) return fail(ErrorCode::kCorrupt, more.error().context);
-    // Compaction leaves control batches without a record.
-    if (!*more || !record.key || record.key->size() < 4) return std::nullopt;
-    // Apache `ControlRecordType`: a version, then the type.
-    switch (base::load_be<std::int16_t>(record.key->data() + 2)) {
-        case 0: return TransactionEnd::kAbort;
-        case 1: return TransactionEnd::kCommit;
-        default: return std::nullopt;
-    }
-}
 
 namespace {
 
@@ -78,13 +59,13 @@ private:
         if (known == open_.end()) return {};
         std::vector<std::byte> bytes(place.bytes);
         KAAS_TRY(read_exactly(file, place.position, bytes, Patience::kMayBlock));
-        const auto end = parse_transaction_end({.header = header, .bytes = bytes}, site_);
-        if (!end) {
+        const auto marker = parse_marker({.header = header, .bytes = bytes}, site_);
+        if (!marker) {
             return fail(ErrorCode::kCorrupt,
-                        fmt::format("{} at {}: {}", path, place.position, end.error().context));
+                        fmt::format("{} at {}: {}", path, place.position, marker.error().context));
         }
-        if (!*end) return {};
-        if (**end == TransactionEnd::kAbort) aborted_.push_back({producer, known->second});
+        if (!*marker) return {};
+        if ((*marker)->end == TransactionEnd::kAbort) aborted_.push_back({producer, known->second});
         open_.erase(known);
         return {};
     }
@@ -134,11 +115,11 @@ bool TransactionFilter::is_aborted(const wire::BatchHeader& batch) {
 }
 
 bool TransactionFilter::ends_nothing(const wire::BatchHeader& batch,
-                                     std::optional<TransactionEnd> end) {
+                                     const std::optional<ParsedMarker>& marker) {
     begin_up_to(base::Offset{batch.last_offset()});
     const base::ProducerId producer{batch.producer_id};
-    if (!end) return batch.count == 0;
-    if (*end == TransactionEnd::kCommit) return committed_.erase(producer) == 0;
+    if (!marker) return batch.count == 0;
+    if (marker->end == TransactionEnd::kCommit) return committed_.erase(producer) == 0;
     const auto known = aborted_.find(producer);
     if (known == aborted_.end()) return true;
     const bool met = known->second;

@@ -3,6 +3,7 @@
 #include "base/ids.h"
 #include "storage/error.h"
 #include "storage/log_view.h"
+#include "storage/transaction_marker.h"
 #include "storage/volume.h"
 #include "wire/record_batch.h"
 #include "wire/records.h"
@@ -14,13 +15,6 @@
 #include <vector>
 
 namespace kaas::storage {
-
-/// How a transaction ended, by the marker in its control batch.
-enum class TransactionEnd { kAbort, kCommit };
-
-/// Empty for control batches that end no transaction. Errors: kCorrupt.
-[[nodiscard]] Result<std::optional<TransactionEnd>> parse_transaction_end(
-    const wire::BatchView& batch, wire::DecodeSite& site);
 
 struct AbortedRange {
     base::ProducerId producer_id;
@@ -46,7 +40,7 @@ public:
     [[nodiscard]] bool is_aborted(const wire::BatchHeader& batch);
     /// A control batch: true when nothing of what it ends was met.
     [[nodiscard]] bool ends_nothing(const wire::BatchHeader& batch,
-                                    std::optional<TransactionEnd> end);
+                                    const std::optional<ParsedMarker>& marker);
 
 private:
     void begin_up_to(base::Offset offset);

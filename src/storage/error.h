@@ -26,10 +26,12 @@ enum class ErrorCode {
     kOffsetOutOfRange,  ///< Below the log start or above the end.
     kOutOfOrderSequence,
     kInvalidProducerEpoch,
-    kInvalidRecord,  ///< A batch that Apache refuses with INVALID_RECORD.
-    kUnknownCodec,   ///< A batch packed with a codec that Kafka does not have.
-    kCorruptBatch,   ///< A batch whose checksum or structure is wrong (CORRUPT_MESSAGE).
-    kTooLarge,       ///< Above `max.message.bytes` or `segment.bytes`.
+    kInvalidTxnState,               ///< A batch outside of what its producer's transaction covers.
+    kTransactionCoordinatorFenced,  ///< A marker of a coordinator that has been succeeded.
+    kInvalidRecord,                 ///< A batch that Apache refuses with INVALID_RECORD.
+    kUnknownCodec,                  ///< A batch packed with a codec that Kafka does not have.
+    kCorruptBatch,  ///< A batch whose checksum or structure is wrong (CORRUPT_MESSAGE).
+    kTooLarge,      ///< Above `max.message.bytes` or `segment.bytes`.
     kInvalidTimestamp,
     kWouldBlock,  ///< Only a thread that may block can do this: go to the I/O pool.
 };

@@ -124,7 +124,10 @@ std::int64_t PartitionLog::unsynced_for_ms() const {
 
 bool PartitionLog::must_flush() const {
     auto records = unsynced_records_;
-    for (const auto& piece : pieces_) records += piece.records;
+    for (const auto& piece : pieces_) {
+        if (piece.must_sync) return true;
+        records += piece.records;
+    }
     const auto limits = config();
     // On a remote volume a write only reaches this machine's cache: each cycle pushes its bytes
     // out.

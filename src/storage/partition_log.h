@@ -23,6 +23,7 @@
 #include "storage/retention.h"
 #include "storage/segment_plan.h"
 #include "storage/time_search.h"
+#include "storage/transaction_marker.h"
 #include "storage/volume.h"
 
 #include <atomic>
@@ -65,6 +66,11 @@ struct Append {
     std::int32_t current_leader_epoch = -1;  ///< -1: the caller does not know
     /// Set for what `repack` gave: it is checked already, and has this time under LogAppendTime.
     std::optional<std::int64_t> checked_ms{};
+    /// By what a batch that begins a transaction was verified (`begin_verification`).
+    VerificationGuard verification{};
+    /// Of the feature `transaction.version`; 0: what begins a transaction need not be verified
+    /// (`transaction.partition.verification.enable=false`).
+    std::int8_t transaction_version = 1;
     /// Where `done` runs; not needed with kNone. Outlives the log dir's thread.
     base::Executor* home = nullptr;
     /// Runs once, on `home`, when the batch is as durable as asked or has failed. Tickets of one
@@ -145,10 +151,26 @@ public:
 
     /// Checks a produced batch, gives it its offsets and hands it to the next commit cycle. Thread:
     /// any. Errors, with which `done` does not run: those of `check_produced`, kWrongEpoch,
-    /// kUnknownEpoch, kClosed, kOutOfOrderSequence, kInvalidProducerEpoch, and the log's own
-    /// failure. `faults`, when given, names the records because of which a batch was refused.
+    /// kUnknownEpoch, kClosed, those of `ProducerState::classify`, and the log's own failure.
+    /// `faults`, when given, names the records because of which a batch was refused.
     [[nodiscard]] Result<Accepted> append(Append request,
                                           std::vector<RecordFault>* faults = nullptr)
+        KAAS_EXCLUDES(mutex_, view_mutex_);
+
+    /// What a client's transactional batch must show with its append: nothing when its transaction
+    /// is open here; else a guard, behind which the transaction coordinator may be asked. Thread:
+    /// any. Errors: kInvalidProducerEpoch, kClosed, the log's own failure.
+    [[nodiscard]] Result<Verification> begin_verification(base::ProducerId producer,
+                                                          base::ProducerEpoch epoch,
+                                                          std::int32_t base_sequence,
+                                                          bool supports_epoch_bump)
+        KAAS_EXCLUDES(mutex_);
+    /// Ends a producer's transaction: appends the control batch and, once it is synced (whatever
+    /// `flush.messages` says) and the session checked, runs `done` on `home`, as of an `Append`
+    /// with kAll. Repeating one is harmless. Thread: any. Errors, with which `done` does not run:
+    /// kInvalidProducerEpoch, kTransactionCoordinatorFenced, kClosed, the log's own failure.
+    [[nodiscard]] Result<void> append_marker(const Marker& marker, base::Executor& home,
+                                             std::move_only_function<void(Result<Appended>)> done)
         KAAS_EXCLUDES(mutex_, view_mutex_);
 
     /// Whole batches from the one that holds `read.from` on, at most `max_bytes`, from one segment.
@@ -311,6 +333,8 @@ private:
         std::int32_t records = 0;
         SegmentPlan::Placement placement{};
         std::unique_ptr<Roll> roll_before{};
+        /// A marker: whoever hears of it forgets the transaction, so it must not be lost.
+        bool must_sync = false;
     };
     /// Somebody who waits.
     struct Ticket {
@@ -347,6 +371,18 @@ private:
                                                      std::int64_t now_ms,
                                                      std::vector<RecordFault>* faults) const;
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
+    /// A batch that was judged good; `bytes` are its own, in `frame`.
+    struct Judged {
+        base::FrameRef frame;
+        base::MutableBytes bytes;
+        wire::BatchHeader header;
+        std::int64_t now_ms;
+        const Marker* marker = nullptr;
+    };
+    /// Gives it its offsets and hands it to the next cycle. Errors: kInvalidRecord when no offsets
+    /// are left.
+    [[nodiscard]] Result<base::Offset> place(Judged batch, const LogConfig& config)
+        KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::unique_ptr<Roll> plan_roll(std::int64_t now_ms, const LogConfig& config)
         KAAS_REQUIRES(mutex_);
     void add_ticket(Append& request, const Appended& appended) KAAS_REQUIRES(mutex_);

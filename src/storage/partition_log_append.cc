@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,13 +18,19 @@
 namespace kaas::storage {
 namespace {
 
-[[nodiscard]] BatchFacts facts_of(const wire::BatchView& batch, base::Offset base_offset,
+[[nodiscard]] BatchFacts facts_of(const wire::BatchHeader& header, base::Offset base_offset,
                                   std::int64_t now_ms) {
     return {.base_offset = base_offset,
-            .last_offset = base_offset + batch.header.last_offset_delta,
-            .bytes = batch.bytes.size(),
-            .max_timestamp_ms = batch.header.max_timestamp,
+            .last_offset = base_offset + header.last_offset_delta,
+            .bytes = header.size(),
+            .max_timestamp_ms = header.max_timestamp,
             .now_ms = now_ms};
+}
+
+/// By what a batch was verified; empty when nobody verifies.
+[[nodiscard]] std::optional<VerificationGuard> shown_by(const Append& request) {
+    if (request.transaction_version == 0) return std::nullopt;
+    return request.verification;
 }
 
 }  // namespace
@@ -52,7 +62,7 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
     KAAS_TRY(check_open());
     KAAS_TRY(check_epoch(request.current_leader_epoch));
     if (batch.header.has_producer_id()) {
-        KAAS_TRY_ASSIGN(repeated, producers_.classify(batch.header));
+        KAAS_TRY_ASSIGN(repeated, producers_.classify(batch.header, shown_by(request)));
         if (repeated) {
             // Its ticket goes through a cycle behind the original's, so it is never answered before
             // it.
@@ -63,31 +73,85 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
             return Accepted{appended.base_offset, batch.header.count};
         }
     }
-    appended.base_offset = next_offset_;
-    const auto facts = facts_of(batch, next_offset_, now_ms);
-    if (facts.last_offset < facts.base_offset) {
-        return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
+    KAAS_TRY_ASSIGN(base_offset, place({.frame = std::move(request.frame),
+                                        .bytes = request.records.first(batch.bytes.size()),
+                                        .header = batch.header,
+                                        .now_ms = now_ms},
+                                       *limits));
+    appended.base_offset = base_offset;
+    add_ticket(request, appended);
+    return Accepted{base_offset, batch.header.count};
+}
+
+Result<Verification> PartitionLog::begin_verification(base::ProducerId producer,
+                                                      base::ProducerEpoch epoch,
+                                                      std::int32_t base_sequence,
+                                                      bool supports_epoch_bump) {
+    const auto now_ms = options_.log_dir->clock().wall_ms();
+    base::MutexLock lock(mutex_);
+    KAAS_TRY(check_open());
+    return producers_.begin_verification(producer, epoch, base_sequence, supports_epoch_bump,
+                                         now_ms);
+}
+
+Result<void> PartitionLog::append_marker(const Marker& marker, base::Executor& home,
+                                         std::move_only_function<void(Result<Appended>)> done) {
+    const auto now_ms = options_.log_dir->clock().wall_ms();
+    const auto limits = config();
+    const auto encoded = encode_marker(marker, now_ms);
+    auto block = base::Block::allocate(encoded.size());
+    const base::MutableBytes bytes(block->data(), encoded.size());
+    std::ranges::copy(encoded, bytes.begin());
+    Appended appended{.log_start = log_start()};
+    if (limits->timestamp_type == wire::TimestampType::kLogAppendTime) {
+        wire::set_log_append_time(bytes, now_ms);
+        appended.log_append_time_ms = now_ms;
     }
-    Piece piece{.frame = std::move(request.frame),
+    const auto batch = wire::first_batch(bytes);
+    KAAS_ASSERT(batch.has_value());
+
+    base::MutexLock lock(mutex_);
+    KAAS_TRY(check_open());
+    KAAS_TRY(producers_.check_marker(marker));
+    KAAS_TRY_ASSIGN(base_offset, place({.frame = {std::move(block), bytes},
+                                        .bytes = bytes,
+                                        .header = batch->header,
+                                        .now_ms = now_ms,
+                                        .marker = &marker},
+                                       *limits));
+    appended.base_offset = base_offset;
+    pending_tickets_.push_back({Acks::kAll, appended, &home, std::move(done)});
+    return {};
+}
+
+Result<base::Offset> PartitionLog::place(Judged batch, const LogConfig& config) {
+    const auto& header = batch.header;
+    const auto base_offset = next_offset_;
+    const auto facts = facts_of(header, base_offset, batch.now_ms);
+    if (facts.last_offset < facts.base_offset)
+        return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
+    wire::set_base_offset(batch.bytes, base_offset.value());
+    wire::set_partition_leader_epoch(batch.bytes, options_.epoch.value());
+    Piece piece{.frame = std::move(batch.frame),
                 .bytes = batch.bytes,
-                .base_offset = next_offset_,
-                .records = batch.header.count};
-    if (plan_.must_roll_before(facts, now_ms, *limits))
-        piece.roll_before = plan_roll(now_ms, *limits);
-    piece.placement = plan_.add(facts, *limits);
-    const auto bytes = request.records.first(batch.bytes.size());
-    wire::set_base_offset(bytes, next_offset_.value());
-    wire::set_partition_leader_epoch(bytes, options_.epoch.value());
-    if (batch.header.has_producer_id()) {
-        auto placed = batch.header;
-        placed.base_offset = next_offset_.value();
-        producers_.record(placed, now_ms);
+                .base_offset = base_offset,
+                .records = header.count,
+                .must_sync = batch.marker != nullptr};
+    if (plan_.must_roll_before(facts, batch.now_ms, config))
+        piece.roll_before = plan_roll(batch.now_ms, config);
+    piece.placement = plan_.add(facts, config);
+    if (batch.marker != nullptr) {
+        std::ignore = producers_.end_transaction(*batch.marker, base_offset, header.max_timestamp,
+                                                 batch.now_ms);
+    } else if (header.has_producer_id()) {
+        auto placed = header;
+        placed.base_offset = base_offset.value();
+        producers_.record(placed, batch.now_ms);
     }
     next_offset_ = facts.last_offset + 1;
     pending_.push_back(std::move(piece));
-    add_ticket(request, appended);
     ask_for_cycle();
-    return Accepted{appended.base_offset, batch.header.count};
+    return base_offset;
 }
 
 Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const LogConfig& config,

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace kaas::storage::testing {
 
@@ -24,8 +25,12 @@ protected:
     }
     Result<base::Offset> append(PartitionLog& log, const BatchOptions& batch, Answer& answer,
                                 Acks acks = Acks::kAll) {
-        KAAS_TRY_ASSIGN(accepted, log.append(to_append(make_batch(batch), acks, broker_->executor,
-                                                       answer.receiver())));
+        auto request = to_append(make_batch(batch), acks, broker_->executor, answer.receiver());
+        if (batch.transactional) {
+            KAAS_TRY_ASSIGN(guard, verify(log, batch));
+            request.verification = guard;
+        }
+        KAAS_TRY_ASSIGN(accepted, log.append(std::move(request)));
         EXPECT_EQ(accepted.records, batch.records);
         return accepted.base_offset;
     }
@@ -36,6 +41,16 @@ protected:
         broker_->commit_all();
         ASSERT_TRUE(answer.good());
         EXPECT_EQ((*answer.value)->base_offset, *offset);
+    }
+    Result<void> append_marker(PartitionLog& log, const Marker& marker, Answer& answer) {
+        return log.append_marker(marker, broker_->executor, answer.receiver());
+    }
+    void append_marker_durably(PartitionLog& log, const Marker& marker) {
+        Answer answer;
+        const auto taken = append_marker(log, marker, answer);
+        ASSERT_TRUE(taken) << taken.error().context;
+        broker_->commit_all();
+        ASSERT_TRUE(answer.good());
     }
     void restart() { broker_ = std::make_unique<Broker>(volume_, clock_); }
 

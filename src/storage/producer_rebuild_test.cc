@@ -1,6 +1,6 @@
 // Goal: what a log knows of its producers is the same after a restart, whether it was told whole
-// (a release), read from the batches (a crash), or both (a crash behind a checkpoint). Method:
-// random histories from a seed, each lived three times.
+// (a release), read from the batches and markers (a crash), or both (a crash behind a checkpoint).
+// Method: random histories from a seed, each lived three times.
 
 #include "storage/partition_log.h"
 #include "storage/testing_log.h"
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace kaas::storage {
@@ -21,6 +22,7 @@ using testing::Answer;
 using testing::Broker;
 using testing::make_batch;
 using testing::to_append;
+using testing::verify;
 
 enum class End { kRelease, kCrash };
 
@@ -39,7 +41,7 @@ public:
         config.segment_bytes = 1500;
         auto broker = std::make_unique<Broker>(volume_, clock_, checkpoint_bytes_);
         auto log = *broker->open(0, config);
-        for (auto turns = pick(1, 80); turns > 0; --turns) send(*broker, *log);
+        for (auto turns = pick(1, 80); turns > 0; --turns) act(*broker, *log);
         Outcome outcome{.before = in_order(log->producers()), .after = {}};
         if (end == End::kRelease) {
             EXPECT_TRUE(log->release(std::chrono::seconds(1)));
@@ -64,31 +66,59 @@ private:
                static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
     }
 
+    [[nodiscard]] static bool transactional(std::int64_t id) { return id >= 2; }
+
+    void act(Broker& broker, PartitionLog& log) {
+        const auto id = pick(0, 3);
+        if (transactional(id) && pick(1, 4) == 1) {
+            end_transaction(broker, log, id);
+        } else {
+            send(broker, log, id);
+        }
+    }
+
+    /// Under the same epoch, or a new one.
+    void end_transaction(Broker& broker, PartitionLog& log, std::int64_t id) {
+        auto& producer = producers_[id];
+        if (pick(1, 2) == 1) producer = {.epoch = static_cast<std::int16_t>(producer.epoch + 1)};
+        Answer answer;
+        ASSERT_TRUE(log.append_marker(
+            {.producer = base::ProducerId{id},
+             .epoch = base::ProducerEpoch{producer.epoch},
+             .coordinator_epoch = coordinator_epoch_ += static_cast<std::int32_t>(pick(0, 1)),
+             .commit = pick(1, 2) == 1},
+            broker.executor, answer.receiver()));
+        broker.commit_all();
+        ASSERT_TRUE(answer.good());
+    }
+
     /// A batch of one of a few producers: its next, its last once more, or the first of a new
     /// epoch.
-    void send(Broker& broker, PartitionLog& log) {
-        const auto id = pick(0, 3);
+    void send(Broker& broker, PartitionLog& log, std::int64_t id) {
         auto& producer = producers_[id];
         auto count = static_cast<std::int32_t>(pick(1, 4));
         auto sequence = producer.next;
         const auto kind = pick(1, 10);
+        const bool repeats = kind == 2 && producer.last_count > 0;
         if (kind == 1) {
             ++producer.epoch;
             sequence = 0;
-        } else if (kind == 2 && producer.last_count > 0) {
+        } else if (repeats) {
             count = producer.last_count;
             sequence = producer.next - count;
         }
         producer.next = sequence + count;
         producer.last_count = count;
         Answer answer;
-        const auto bytes = make_batch({.records = count,
-                                       .timestamp_ms = clock_.wall_ms() + pick(-100, 100),
-                                       .producer_id = id,
-                                       .producer_epoch = producer.epoch,
-                                       .sequence = sequence,
-                                       .transactional = id == 3});
-        ASSERT_TRUE(log.append(to_append(bytes, Acks::kAll, broker.executor, answer.receiver())));
+        const testing::BatchOptions batch{.records = count,
+                                          .timestamp_ms = clock_.wall_ms() + pick(-100, 100),
+                                          .producer_id = id,
+                                          .producer_epoch = producer.epoch,
+                                          .sequence = sequence,
+                                          .transactional = transactional(id)};
+        auto request = to_append(make_batch(batch), Acks::kAll, broker.executor, answer.receiver());
+        if (batch.transactional && !repeats) request.verification = *verify(log, batch);
+        ASSERT_TRUE(log.append(std::move(request)));
         broker.commit_all();
         ASSERT_TRUE(answer.good());
     }
@@ -103,6 +133,7 @@ private:
     MemoryVolume volume_;
     base::ManualClock clock_;  // stands still: a batch does not tell when it came
     Producer producers_[4];
+    std::int32_t coordinator_epoch_ = 0;
 };
 
 TEST(ProducerRebuildTest, SnapshotReplayAndBothGiveTheSameProducers) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,16 @@ std::byte* put_number(std::byte* to, std::size_t bytes, std::int64_t value) {
     }
 }
 
+/// From this `transaction.version` on each transaction has an epoch of its own (KIP-890).
+constexpr std::int8_t kBumpingVersion = 2;
+constexpr base::ProducerEpoch kLastEpoch{std::numeric_limits<std::int16_t>::max()};
+
+/// One counter for all logs: what was shown to a log that is gone must mean nothing to the next.
+[[nodiscard]] VerificationGuard next_guard() {
+    static std::atomic<std::uint64_t> last{0};
+    return {last.fetch_add(1, std::memory_order_relaxed) + 1};
+}
+
 [[nodiscard]] bool follows(std::int32_t last, std::int32_t next) {
     return std::int64_t{next} == std::int64_t{last} + 1 || (next == 0 && last == kLastSequence);
 }
@@ -87,12 +98,47 @@ const ProducerEntry* ProducerState::find(base::ProducerId producer) const {
     return found == producers_.end() ? nullptr : &found->second;
 }
 
+bool ProducerState::is_open(base::ProducerId producer, base::ProducerEpoch epoch) const {
+    const auto* known = find(producer);
+    return known != nullptr && known->transaction_start && known->epoch == epoch;
+}
+
+const ProducerState::Verifying* ProducerState::verifying(base::ProducerId producer) const {
+    const auto found = verifying_.find(producer);
+    return found == verifying_.end() ? nullptr : &found->second;
+}
+
+Result<Verification> ProducerState::begin_verification(base::ProducerId producer,
+                                                       base::ProducerEpoch epoch,
+                                                       std::int32_t base_sequence,
+                                                       bool supports_epoch_bump,
+                                                       std::int64_t now_ms) {
+    if (const auto* known = find(producer); known != nullptr && epoch < known->epoch) {
+        return fail(
+            ErrorCode::kInvalidProducerEpoch,
+            fmt::format("producer {} epoch {}: known is {}", producer, epoch, known->epoch));
+    }
+    if (is_open(producer, epoch)) return Ongoing{};
+    const auto [place, is_new] = verifying_.try_emplace(producer);
+    auto& entry = place->second;
+    if (is_new) {
+        entry = {.guard = next_guard(),
+                 .since_ms = now_ms,
+                 .lowest_sequence = base_sequence,
+                 .epoch = epoch,
+                 .supports_epoch_bump = supports_epoch_bump};
+    }
+    if (epoch > entry.epoch || (epoch == entry.epoch && base_sequence < entry.lowest_sequence)) {
+        entry.epoch = epoch;
+        entry.lowest_sequence = base_sequence;
+    }
+    return entry.guard;
+}
+
 Result<std::optional<ProducerState::Duplicate>> ProducerState::classify(
-    const wire::BatchHeader& batch) const {
+    const wire::BatchHeader& batch, std::optional<VerificationGuard> shown) const {
     const auto* known = find(base::ProducerId{batch.producer_id});
-    const auto known_epoch = known == nullptr ? base::kNoProducerEpoch : known->epoch;
-    const base::ProducerEpoch epoch{batch.producer_epoch};
-    if (known != nullptr && epoch == known_epoch) {
+    if (known != nullptr && base::ProducerEpoch{batch.producer_epoch} == known->epoch) {
         for (const auto& earlier : known->batches()) {
             if (earlier.first_sequence() == batch.base_sequence &&
                 earlier.last_sequence == batch.last_sequence()) {
@@ -100,6 +146,36 @@ Result<std::optional<ProducerState::Duplicate>> ProducerState::classify(
             }
         }
     }
+    KAAS_TRY(check_verified(batch, shown));
+    KAAS_TRY(check_order(batch));
+    if (known != nullptr && known->transaction_start && !batch.transactional()) {
+        return fail(ErrorCode::kInvalidTxnState,
+                    fmt::format("producer {} has a transaction since offset {}, and sends without",
+                                batch.producer_id, *known->transaction_start));
+    }
+    return std::nullopt;
+}
+
+Result<void> ProducerState::check_verified(const wire::BatchHeader& batch,
+                                           std::optional<VerificationGuard> shown) const {
+    const base::ProducerId producer{batch.producer_id};
+    const base::ProducerEpoch epoch{batch.producer_epoch};
+    if (!batch.transactional() || is_open(producer, epoch)) return {};
+    const auto* known = find(producer);
+    if (known != nullptr && epoch < known->epoch) return {};  // `check_order` says so
+    if (!shown) return {};
+    const auto* asked = verifying(producer);
+    if (asked != nullptr && asked->guard == *shown) return {};
+    return fail(ErrorCode::kInvalidTxnState,
+                fmt::format("producer {} epoch {} begins a transaction that was not verified",
+                            producer, epoch));
+}
+
+Result<void> ProducerState::check_order(const wire::BatchHeader& batch) const {
+    const base::ProducerId producer{batch.producer_id};
+    const auto* known = find(producer);
+    const auto known_epoch = known == nullptr ? base::kNoProducerEpoch : known->epoch;
+    const base::ProducerEpoch epoch{batch.producer_epoch};
     const auto refuse = [&](ErrorCode code) {
         return fail(code,
                     fmt::format("producer {} epoch {}: sequence {}, known are epoch {} up to {}",
@@ -107,12 +183,42 @@ Result<std::optional<ProducerState::Duplicate>> ProducerState::classify(
                                 known == nullptr ? -1 : known->last_sequence()));
     };
     if (epoch < known_epoch) return refuse(ErrorCode::kInvalidProducerEpoch);
-    if (known_epoch == base::kNoProducerEpoch) return std::nullopt;  // any first sequence is taken
+    if (const auto* asked = verifying(producer); asked != nullptr) {
+        const bool has_batches = known != nullptr && !known->batches().empty();
+        const bool skips_first =
+            asked->supports_epoch_bump && !has_batches && batch.base_sequence != 0;
+        if (skips_first || batch.base_sequence > asked->lowest_sequence)
+            return refuse(ErrorCode::kOutOfOrderSequence);
+    }
+    if (known_epoch == base::kNoProducerEpoch) return {};  // any first sequence is taken
     const bool in_order = epoch == known_epoch
                               ? follows(known->last_sequence(), batch.base_sequence)
                               : batch.base_sequence == 0;
     if (!in_order) return refuse(ErrorCode::kOutOfOrderSequence);
-    return std::nullopt;
+    return {};
+}
+
+Result<void> ProducerState::check_marker(const Marker& marker) const {
+    const auto* known = find(marker.producer);
+    if (known == nullptr) return {};
+    const bool bumps = marker.transaction_version >= kBumpingVersion;
+    // Of the same epoch, a marker repeats one that came through, or the epochs are used up.
+    const bool may_repeat = !known->transaction_start || marker.epoch == kLastEpoch;
+    const bool good =
+        marker.epoch > known->epoch || (marker.epoch == known->epoch && (!bumps || may_repeat));
+    if (!good) {
+        return fail(
+            ErrorCode::kInvalidProducerEpoch,
+            fmt::format("producer {}: a marker under epoch {}, known is {} (version {})",
+                        marker.producer, marker.epoch, known->epoch, marker.transaction_version));
+    }
+    if (marker.coordinator_epoch < known->coordinator_epoch) {
+        return fail(
+            ErrorCode::kTransactionCoordinatorFenced,
+            fmt::format("producer {}: a marker of coordinator epoch {}, known is {}",
+                        marker.producer, marker.coordinator_epoch, known->coordinator_epoch));
+    }
+    return {};
 }
 
 void ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) {
@@ -126,23 +232,33 @@ void ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) 
     entry.last_timestamp_ms = batch.max_timestamp;
     entry.changed_at = base::Offset{batch.last_offset()};
     entry.seen_ms = now_ms;
-    if (batch.transactional() && !entry.transaction_start) {
+    if (!batch.transactional()) return;
+    verifying_.erase(id);
+    if (!entry.transaction_start) {
         entry.transaction_start = base::Offset{batch.base_offset};
         ongoing_.emplace(*entry.transaction_start, id);
     }
 }
 
-std::optional<CompletedTransaction> ProducerState::end_transaction(
-    base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
-    base::Offset marker_offset, std::int64_t timestamp_ms, std::int64_t now_ms, bool abort) {
-    auto& entry = producers_[producer];
-    entry.set_epoch(epoch);
-    entry.coordinator_epoch = coordinator_epoch;
+std::optional<CompletedTransaction> ProducerState::end_transaction(const Marker& marker,
+                                                                   base::Offset marker_offset,
+                                                                   std::int64_t timestamp_ms,
+                                                                   std::int64_t now_ms) {
+    auto& entry = producers_[marker.producer];
+    entry.set_epoch(marker.epoch);
+    entry.coordinator_epoch = marker.coordinator_epoch;
     entry.last_timestamp_ms = timestamp_ms;
     entry.changed_at = marker_offset;
     entry.seen_ms = now_ms;
+    // A marker under a bumped epoch may come behind the verification of the next transaction, which
+    // has that epoch already.
+    if (const auto* asked = verifying(marker.producer);
+        asked != nullptr && !(asked->supports_epoch_bump && asked->epoch == marker.epoch)) {
+        verifying_.erase(marker.producer);
+    }
     if (!entry.transaction_start) return std::nullopt;
-    const CompletedTransaction completed{producer, *entry.transaction_start, marker_offset, abort};
+    const CompletedTransaction completed{marker.producer, *entry.transaction_start, marker_offset,
+                                         !marker.commit};
     entry.transaction_start.reset();
     ongoing_.erase(completed.first_offset);
     ending_.emplace(completed.first_offset, marker_offset);
@@ -163,6 +279,8 @@ void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
         const auto& entry = known.second;
         return !entry.transaction_start && now_ms - entry.seen_ms >= silence_ms;
     });
+    std::erase_if(verifying_,
+                  [&](const auto& asked) { return now_ms - asked.second.since_ms >= silence_ms; });
 }
 
 std::vector<ProducerImage> ProducerState::images() const {
@@ -174,6 +292,7 @@ std::vector<ProducerImage> ProducerState::images() const {
 
 void ProducerState::load(std::span<const ProducerImage> images) {
     producers_.clear();
+    verifying_.clear();
     ongoing_.clear();
     ending_.clear();
     for (const auto& [id, entry] : images) {

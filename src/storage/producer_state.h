@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "storage/error.h"
+#include "storage/transaction_marker.h"
 #include "wire/record_batch.h"
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 namespace kaas::storage {
@@ -71,6 +73,18 @@ struct ProducerImage {
 /// Errors: kCorrupt.
 [[nodiscard]] Result<std::vector<ProducerImage>> decode_snapshot(base::ByteView snapshot);
 
+/// Shows that the transaction coordinator was asked about a producer since its last transaction
+/// ended here (Apache `VerificationGuard`, KIP-890): only then may a batch begin the next. 0:
+/// nobody asked. No two of a process are the same.
+struct VerificationGuard {
+    std::uint64_t value = 0;
+
+    friend bool operator==(const VerificationGuard&, const VerificationGuard&) = default;
+};
+/// The transaction is open here already, so nothing is to be verified.
+struct Ongoing {};
+using Verification = std::variant<Ongoing, VerificationGuard>;
+
 /// Where a transaction began and ended in this partition; what a marker completed.
 struct CompletedTransaction {
     base::ProducerId producer_id;
@@ -92,16 +106,32 @@ public:
         std::int64_t timestamp_ms;
     };
 
+    /// What the first batch of a transaction is asked for. The lowest sequence that was verified is
+    /// remembered: a batch with a higher one may not come before it. `supports_epoch_bump`: the
+    /// producer has an epoch for each transaction, so that its first sequence here is 0. Errors:
+    /// kInvalidProducerEpoch.
+    [[nodiscard]] Result<Verification> begin_verification(base::ProducerId producer,
+                                                          base::ProducerEpoch epoch,
+                                                          std::int32_t base_sequence,
+                                                          bool supports_epoch_bump,
+                                                          std::int64_t now_ms);
+
     /// Judges a client's batch: nothing to say (append it), the batch that it repeats, or an error.
-    /// Errors: kInvalidProducerEpoch, kOutOfOrderSequence.
-    [[nodiscard]] Result<std::optional<Duplicate>> classify(const wire::BatchHeader& batch) const;
+    /// `shown`: by what it was verified; empty when verification is switched off. Errors:
+    /// kInvalidProducerEpoch, kInvalidTxnState, kOutOfOrderSequence.
+    [[nodiscard]] Result<std::optional<Duplicate>> classify(
+        const wire::BatchHeader& batch, std::optional<VerificationGuard> shown) const;
+    /// Judges a marker that a coordinator sends. Errors: kInvalidProducerEpoch,
+    /// kTransactionCoordinatorFenced.
+    [[nodiscard]] Result<void> check_marker(const Marker& marker) const;
 
     /// Takes in a data batch that has its offset; also what recovery replays.
     void record(const wire::BatchHeader& batch, std::int64_t now_ms);
     /// Takes in the marker that ends a transaction.
-    [[nodiscard]] std::optional<CompletedTransaction> end_transaction(
-        base::ProducerId producer, base::ProducerEpoch epoch, std::int32_t coordinator_epoch,
-        base::Offset marker_offset, std::int64_t timestamp_ms, std::int64_t now_ms, bool abort);
+    [[nodiscard]] std::optional<CompletedTransaction> end_transaction(const Marker& marker,
+                                                                      base::Offset marker_offset,
+                                                                      std::int64_t timestamp_ms,
+                                                                      std::int64_t now_ms);
 
     /// The first offset that a read of committed data may not pass, given that all below
     /// `high_watermark` is durable. Empty when there is none.
@@ -123,7 +153,23 @@ public:
     [[nodiscard]] bool empty() const { return producers_.empty() && ongoing_.empty(); }
 
 private:
+    /// What is being asked about a producer whose transaction is not open here (Apache
+    /// `VerificationStateEntry`).
+    struct Verifying {
+        VerificationGuard guard;
+        std::int64_t since_ms = 0;
+        std::int32_t lowest_sequence = 0;
+        base::ProducerEpoch epoch;
+        bool supports_epoch_bump = false;
+    };
+    [[nodiscard]] bool is_open(base::ProducerId producer, base::ProducerEpoch epoch) const;
+    [[nodiscard]] const Verifying* verifying(base::ProducerId producer) const;
+    [[nodiscard]] Result<void> check_verified(const wire::BatchHeader& batch,
+                                              std::optional<VerificationGuard> shown) const;
+    [[nodiscard]] Result<void> check_order(const wire::BatchHeader& batch) const;
+
     std::unordered_map<base::ProducerId, ProducerEntry> producers_;
+    std::unordered_map<base::ProducerId, Verifying> verifying_;
     /// Open transactions by first offset.
     std::map<base::Offset, base::ProducerId> ongoing_;
     /// Ended ones whose marker is not known to be durable: first offset to marker offset.

@@ -47,7 +47,7 @@ class Producers {
 public:
     [[nodiscard]] Result<std::int64_t> send(const Batch& batch) {
         const auto header = header_of(batch, end_);
-        KAAS_TRY_ASSIGN(repeated, state.classify(header));
+        KAAS_TRY_ASSIGN(repeated, state.classify(header, {}));
         if (repeated) return repeated->base_offset.value();
         state.record(header, 0);
         return std::exchange(end_, end_ + batch.records);
@@ -176,28 +176,14 @@ TEST(ProducerImageTest, LoadedStateJudgesLikeTheOriginal) {
                               .records = static_cast<std::int32_t>(1 + random() % 3),
                               .epoch = static_cast<std::int16_t>(random() % 2),
                               .producer = static_cast<std::int64_t>(random() % 6)};
-            const auto a = original.state.classify(header_of(probe, 1000));
-            const auto b = copy.classify(header_of(probe, 1000));
+            const auto a = original.state.classify(header_of(probe, 1000), {});
+            const auto b = copy.classify(header_of(probe, 1000), {});
             ASSERT_EQ(a.has_value(), b.has_value());
             if (!a) continue;
             ASSERT_EQ(a->has_value(), b->has_value());
             if (*a) ASSERT_EQ((*a)->base_offset, (*b)->base_offset);
         }
     }
-}
-
-TEST(ProducerStateTransactions, ReadersStopAtTheFirstOpenOne) {
-    ProducerState state;
-    state.record(header_of({.sequence = 0, .producer = 1, .transactional = true}, 10), 0);
-    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 11), 0);
-    EXPECT_EQ(state.first_unstable(base::Offset{12}), base::Offset{10});
-    const auto ended = state.end_transaction(base::ProducerId{1}, base::ProducerEpoch{0}, 3,
-                                             base::Offset{12}, 0, 0, true);
-    ASSERT_TRUE(ended);
-    EXPECT_EQ(ended->first_offset, base::Offset{10});
-    // The marker counts only once it is durable itself.
-    EXPECT_EQ(state.first_unstable(base::Offset{12}), base::Offset{10});
-    EXPECT_EQ(state.first_unstable(base::Offset{13}), base::Offset{11});
 }
 
 TEST(ProducerStateExpiry, TheSilentAreForgottenButNotInATransaction) {

@@ -7,6 +7,7 @@
 #include "storage/journal_reader.h"
 #include "storage/partition_log.h"
 #include "storage/segment_move.h"
+#include "storage/transaction_marker.h"
 #include "wire/records.h"
 
 #include <fmt/format.h>
@@ -129,26 +130,6 @@ private:
     base::ByteView rest_;
     bool loaded_ = false;
 };
-
-/// What the marker of a transaction says (Apache `EndTransactionMarker`, `ControlRecordType`).
-struct Marker {
-    bool abort;
-    std::int32_t coordinator_epoch;
-};
-
-[[nodiscard]] std::optional<Marker> parse_marker(const wire::BatchView& batch,
-                                                 wire::DecodeSite& site) {
-    auto reader = wire::RecordReader::open(batch, site);
-    if (!reader) return std::nullopt;
-    wire::Record record;
-    const auto more = reader->next(record);
-    if (!more || !*more || !record.key || record.key->size() < 4) return std::nullopt;
-    if (!record.value || record.value->size() < 6) return std::nullopt;
-    const auto type = base::load_be<std::int16_t>(record.key->data() + 2);
-    if (type != 0 && type != 1) return std::nullopt;
-    return Marker{.abort = type == 0,
-                  .coordinator_epoch = base::load_be<std::int32_t>(record.value->data() + 2)};
-}
 
 class Recovery {
 public:
@@ -331,12 +312,13 @@ private:
 
     void replay_marker(const wire::BatchView& batch) {
         const auto marker = parse_marker(batch, log_dir_.recovery_site());
-        if (!marker) return;
-        (void)producers_.end_transaction(base::ProducerId{batch.header.producer_id},
-                                         base::ProducerEpoch{batch.header.producer_epoch},
-                                         marker->coordinator_epoch,
+        if (!marker || !*marker) return;
+        (void)producers_.end_transaction({.producer = base::ProducerId{batch.header.producer_id},
+                                          .epoch = base::ProducerEpoch{batch.header.producer_epoch},
+                                          .coordinator_epoch = (*marker)->coordinator_epoch,
+                                          .commit = (*marker)->end == TransactionEnd::kCommit},
                                          base::Offset{batch.header.base_offset},
-                                         batch.header.max_timestamp, now_ms_, marker->abort);
+                                         batch.header.max_timestamp, now_ms_);
     }
 
     /// Serves from what is there; the epoch begins at its first write.

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 /// What tests of the partition log share: a machine in memory on which brokers live, die and come
@@ -31,6 +32,7 @@ struct BatchOptions {
     std::string value{};
     wire::Compression compression = wire::Compression::kNone;
     bool transactional = false;
+    bool supports_epoch_bump = false;  ///< its producer speaks `transaction.version` 2
 };
 
 [[nodiscard]] inline std::vector<std::byte> make_batch(const BatchOptions& options) {
@@ -120,6 +122,16 @@ struct Answer {
     }
     [[nodiscard]] bool good() const { return value && value->has_value(); }
 };
+
+/// What a client's batch shows once the coordinator was asked about its transaction.
+[[nodiscard]] inline Result<VerificationGuard> verify(PartitionLog& log,
+                                                      const BatchOptions& batch) {
+    KAAS_TRY_ASSIGN(asked, log.begin_verification(base::ProducerId{batch.producer_id},
+                                                  base::ProducerEpoch{batch.producer_epoch},
+                                                  batch.sequence, batch.supports_epoch_bump));
+    const auto* guard = std::get_if<VerificationGuard>(&asked);
+    return guard == nullptr ? VerificationGuard{} : *guard;
+}
 
 /// All bytes that a consumer may see from `from` on.
 [[nodiscard]] inline Result<std::vector<std::byte>> read_all(PartitionLog& log, base::Offset from,
