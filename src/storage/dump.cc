@@ -65,17 +65,10 @@ bool is_text(std::string_view bytes) {
     return base::is_utf8(bytes) && std::ranges::none_of(bytes, is_control);
 }
 
-/// What lies behind the last good line of an epoch log may be what a crash left of what was not
-/// fsynced: the beginning of a line, or NULs and what reached the disk behind them. Empty when it
-/// is that; otherwise what is wrong.
-std::string_view fault_of_end(std::string_view end, bool is_all) {
-    if (end.empty()) return {};
-    constexpr std::string_view kBegin = R"({"log":)";  // of every picture
-    if (is_all && !end.starts_with(kBegin) && !kBegin.starts_with(end))
-        return "not the beginning of an epoch log";
-    const bool is_one_line = end.find('\n') >= end.size() - 1;
-    const bool has_hole = end.find('\0') != std::string_view::npos;
-    return is_one_line || has_hole ? std::string_view() : "lines that are no JSON objects";
+/// What a crash left of the very first line, which is one of every epoch log, if anything.
+bool begins_epoch_log(std::string_view text) {
+    constexpr std::string_view kBegin = R"({"log":)";
+    return text.starts_with(kBegin) || kBegin.starts_with(text);
 }
 
 /// A key or value: text as it is, anything else in hexadecimal digits under a name that says so.
@@ -414,8 +407,8 @@ private:
                   {"line", std::move(file.lines[i])}});
         }
         const std::string_view end = std::string_view(text).substr(file.end);
-        if (const auto fault = fault_of_end(end, file.lines.empty()); !fault.empty())
-            return fail(ErrorCode::kCorrupt, fmt::format("at byte {}: {}", file.end, fault));
+        if (file.lines.empty() && !begins_epoch_log(end))
+            return fail(ErrorCode::kCorrupt, "not the beginning of an epoch log");
         // Not a damage: a crash leaves such an end, and nothing in it ever counted.
         if (!end.empty())
             item({{"item", "torn end"}, {"position", file.end}, {"size", end.size()}});

@@ -262,14 +262,14 @@ TEST_F(DumpTest, AFileThatIsNoEpochLogIsDamage) {
 
 TEST_F(DumpTest, OnlyTheLastLineCanBeTorn) {
     const std::string good = "{\"log\":{}}\n";
-    for (std::string_view end : {"{\"b\":"sv, "\0\0\0"sv, "{\"b\0\0"sv, "{\"b\":\n"sv}) {
+    for (std::string_view end : {"{\"b\":"sv, "\0\0\0"sv, "{\"b\0\0"sv, "{\"b\0x\n"sv}) {
         put("m-1.jsonl", base::as_bytes(good + std::string(end)));
         EXPECT_THAT(dump_lines("m-1.jsonl"), Contains(HasSubstr("torn end")));
         EXPECT_EQ(summary_.damages, 0U);
         ASSERT_TRUE(volume_.unlink("m-1.jsonl"));
     }
     put("m-1.jsonl", base::as_bytes(good + "x\ny\n"));
-    EXPECT_THAT(dump_lines("m-1.jsonl"), Contains(HasSubstr("at byte 11: lines that are no")));
+    EXPECT_THAT(dump_lines("m-1.jsonl"), Contains(HasSubstr("at byte 11: no JSON object")));
     put("m-2.jsonl", base::as_bytes("{\"lo"));  // the picture itself
     EXPECT_THAT(dump_lines("m-2.jsonl"), Contains(HasSubstr("torn end")));
 }

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "storage/error.h"
+#include "storage/line_checksum.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 
@@ -38,7 +39,7 @@ json::value own_mark(std::string_view kind, std::uint64_t fsynced_bytes) {
 
 /// The object as one line, with our own key, if there is one, in front of the caller's.
 Result<std::string> to_line(json::value log, const json::object& callers) {
-    KAAS_ASSERT(!callers.contains(kLogKey));
+    KAAS_ASSERT(!callers.contains(kLogKey) && !callers.contains(kChecksumKey));
     std::string line;
     if (log.is_null()) {
         line = json::serialize(callers);
@@ -56,8 +57,7 @@ Result<std::string> to_line(json::value log, const json::object& callers) {
     boost::system::error_code error;
     json::parse(line, error, &memory);
     if (error) return fail(ErrorCode::kUnwritable, error.message());
-    line += '\n';
-    return line;
+    return with_checksum(std::move(line)) + '\n';
 }
 
 Result<void> write(File& file, std::uint64_t offset, std::string_view text) {

@@ -31,7 +31,8 @@ struct EpochLogPath {
     [[nodiscard]] std::string file(std::int32_t epoch, std::uint32_t number) const;
 };
 
-/// The one key that the log itself uses in a line; callers leave it alone.
+/// What the log itself says in a line. Callers leave this key alone, and that of the checksum which
+/// each line ends with (`line_checksum.h`).
 inline constexpr std::string_view kLogKey = "log";
 
 struct EpochLogOptions {

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "storage/epoch_reader.h"
+#include "storage/line_checksum.h"
 #include "storage/memory_volume.h"
 #include "storage/testing_session.h"
 
@@ -101,16 +102,17 @@ TEST_F(EpochLogTest, FileIsReadableText) {
     ASSERT_TRUE(log->append_synced(object(R"({"up_to":20})")));
     ASSERT_TRUE(log->append(changes.back()));
     ASSERT_TRUE(log->release());
-    EXPECT_EQ(text_of(7, 1),
-              R"({"log":{"kind":"manifest","epoch":7,"file":1},"owner":{"broker":1},"segments":[]}
-{"roll":10}
-{"drop":1}
-{"log":{"change":105},"roll":10}
-{"drop":1}
-{"log":{"synced":149},"up_to":10}
-{"log":{"synced":149},"up_to":20}
-{"drop":1}
-{"log":{"released":228}}
+    EXPECT_EQ(
+        text_of(7, 1),
+        R"({"log":{"kind":"manifest","epoch":7,"file":1},"owner":{"broker":1},"segments":[],"crc":"4ab1f7b4"}
+{"roll":10,"crc":"5eb94c1a"}
+{"drop":1,"crc":"17eaaf8c"}
+{"log":{"change":156},"roll":10,"crc":"6ffa530e"}
+{"drop":1,"crc":"17eaaf8c"}
+{"log":{"synced":234},"up_to":10,"crc":"618d6142"}
+{"log":{"synced":234},"up_to":20,"crc":"8ba3a131"}
+{"drop":1,"crc":"17eaaf8c"}
+{"log":{"released":364},"crc":"53da0089"}
 )");
     EXPECT_EQ(path_.file(0x1f, 2), "p/0000001f/manifest-2.jsonl");
 }
@@ -158,10 +160,30 @@ TEST_F(EpochLogTest, TextsAreReadUpToTheirLastGoodLine) {
         {"NulTail", "{\"a\":1}\n\0\0\0"s, {"{\"a\":1}"}, ""},
         {"NulTailBehindTornLine", "{\"a\":1}\n{\"b\":\0\0"s, {"{\"a\":1}"}, ""},
         {"NulInPlaceOfNewline", "{\"a\":1}\0"s, {"{\"a\":1}"}, ""},
-        {"GarbageTailOfManyLines", "{\"a\":1}\nxx\n\0y\n}\n"s, {"{\"a\":1}"}, ""},
-        {"NoObjectAtTheEnd", "{\"a\":1}\n[1]\n17\n", {"{\"a\":1}"}, ""},
-        {"NotUtf8AtTheEnd", "{\"a\":1}\n{\"b\":\"\xff\"}\n", {"{\"a\":1}"}, ""},
-        {"TooDeepAtTheEnd", "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}", {}, ""},
+        {"GarbageTailOfManyLines", "{\"a\":1}\nxx\n\0y\n}\n"s, {}, "f at byte 8"},
+        {"NoObjectAtTheEnd", "{\"a\":1}\n[1]\n17\n", {}, "f at byte 8"},
+        {"NotUtf8AtTheEnd", "{\"a\":1}\n{\"b\":\"\xff\"}\n", {}, "f at byte 8"},
+        {"TooDeepAtTheEnd",
+         "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}",
+         {},
+         "f at byte 0"},
+        {"LastNewlineChanged", "{\"a\":1}\n{\"b\":2}x", {}, "f at byte 8"},
+        {"TornLineThatGotAnEnd", "{\"a\":1}\n{\"b\":\n", {}, "f at byte 8"},
+        {"NoBeginningOfALine", "{\"a\":1}\n\"b\":2", {}, "f at byte 8"},
+        {"Checksummed",
+         with_checksum("{\"a\":1}") + "\n" + with_checksum("{}") + "\r\n",
+         {"{\"a\":1}", "{}"},
+         ""},
+        {"ChecksumOfOtherText",
+         "{\"a\":1}\n{\"b\":3" + with_checksum("{\"b\":2}").substr(6) + "\n",
+         {},
+         "f at byte 8"},
+        {"ChecksumOfOtherTextBehindAHole",
+         "{\"a\":1}\n\0\0{\"b\":3"s + with_checksum("{\"b\":2}").substr(6) + "\n",
+         {},
+         "f at byte 10"},
+        {"ChecksumThatIsNone", R"({"a":1,"crc":17})", {}, "f at byte 0"},
+        {"ChecksumThatWasMoved", R"({"crc":"00000000","a":1})", {}, "f at byte 0"},
         // What stands behind a bad line came to the disk before it, if nothing says otherwise.
         {"LostLineBeforeAKeptOne", "{\"a\":1}\n\0\0\0\0{\"b\":2}\n"s, {"{\"a\":1}"}, ""},
         {"LostLineBeforeAKeptHint",
@@ -172,7 +194,7 @@ TEST_F(EpochLogTest, TextsAreReadUpToTheirLastGoodLine) {
          "{\"a\":1}\n{\"b\":\0\0{\"log\":{\"change\":8},\"c\":3}\n"s,
          {"{\"a\":1}"},
          ""},
-        {"GarbageWithoutProof", "{\"a\":1}\nxx\n{\"log\":{\"synced\":\"9\"}}\n", {"{\"a\":1}"}, ""},
+        {"HoleWithoutProof", "{\"a\":1}\n\0\0\n{\"log\":{\"synced\":\"9\"}}\n"s, {"{\"a\":1}"}, ""},
         {"HoleInWhatWasFsynced",
          "{\"a\":1}\n\0\0\0\0{\"log\":{\"synced\":9}}\n"s,
          {},
@@ -372,7 +394,7 @@ TEST_F(EpochLogTest, ChangesThatOutweighThePictureAskForARoll) {
     EXPECT_TRUE(log->wants_roll());
     ASSERT_TRUE(log->roll({{"v", std::string(500, 'y')}}));
     EXPECT_FALSE(log->wants_roll());
-    for (int i = 0; i < 5; ++i) ASSERT_TRUE(log->append(change));
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(log->append(change));
     EXPECT_FALSE(log->wants_roll()) << "above the floor, below the picture";
     ASSERT_TRUE(log->append(change));
     EXPECT_TRUE(log->wants_roll());

@@ -3,9 +3,11 @@
 #include "base/result.h"
 #include "storage/epoch_log.h"
 #include "storage/error.h"
+#include "storage/line_checksum.h"
 #include "storage/volume.h"
 
 #include <boost/json/parse.hpp>
+#include <boost/json/stream_parser.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
@@ -37,6 +39,14 @@ std::optional<json::object> parse_object(std::string_view text) {
     json::value value = json::parse(text, error);
     if (error || !value.is_object()) return std::nullopt;
     return std::move(value.as_object());
+}
+
+/// True when an object could begin like this: what is there of a line that was not written whole.
+bool is_beginning(std::string_view text) {
+    boost::system::error_code error;
+    json::stream_parser parser;
+    parser.write(text, error);
+    return !error && text.starts_with('{');
 }
 
 bool is_blank(std::string_view text) {
@@ -184,6 +194,12 @@ Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name)
         std::string_view line = text.substr(begin, stop == text.npos ? stop : stop - begin);
         std::size_t next = stop == text.npos ? text.size() : stop + 1;
         if (auto object = parse_object(line)) {
+            if (!checksum_holds(line, *object)) {
+                return corrupt(name, begin,
+                               "its checksum is not that of its text; delete the \"crc\" of a "
+                               "line that was mended by hand");
+            }
+            object->stable_erase(kChecksumKey);
             if (!bad) {
                 file.lines.push_back(std::move(*object));
                 file.offsets.push_back(begin);
@@ -194,6 +210,10 @@ Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name)
                 return corrupt(name, *bad, "no JSON object, and it was fsynced: a later line says");
             }
         } else if (!bad && !is_blank(line)) {
+            const bool ends = stop == text.npos || text[stop] == '\0';
+            if (!ends || !is_beginning(line)) {
+                return corrupt(name, begin, "no JSON object, and nothing that a crash leaves");
+            }
             bad = begin;
         }
         if (!bad && stop != text.npos && text[stop] == '\0') bad = stop;

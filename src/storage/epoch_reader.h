@@ -82,10 +82,12 @@ struct EpochFile {
     std::size_t end = 0;               ///< where the last line that counts ends
 };
 
-/// Splits a file into lines. The first line that is no JSON object ends the log: it was never
-/// fsynced, and what stands behind it reached the disk before it, if at all. Errors: kCorrupt with
-/// `name` and the offset of the bad line when it was fsynced, because a line behind it says so, or
-/// because it is the picture and lines stand behind it. Never throws.
+/// Splits a file into lines, and takes their checksums off. The first line that a crash has torn
+/// (its beginning, with nothing or NULs behind it) ends the log: it was never fsynced, and what
+/// stands behind it reached the disk before it, if at all. Errors: kCorrupt with `name` and the
+/// offset of a line that is no JSON object and not torn, that its checksum denies, or that is torn
+/// though it was fsynced, because a line behind it says so, or because it is the picture and lines
+/// stand behind it. Never throws.
 [[nodiscard]] Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name);
 
 }  // namespace kaas::storage
