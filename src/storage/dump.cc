@@ -223,26 +223,29 @@ private:
     }
 
     /// Behind the last entry stands what was never committed, or what the file held before it was
-    /// used again: no damage.
+    /// used again: no damage. Unless something behind it says that it was synced.
     Result<void> show_journal(const std::string& path) {
         const auto name = name_in(path);
         std::uint64_t number = 0;
         std::from_chars(name.data(), name.data() + name.size(), number);
         KAAS_TRY_ASSIGN(file, volume_.open(path, OpenMode::kRead));
         JournalFileReader reader(*file, number);
-        for (;;) {
-            KAAS_TRY_ASSIGN(extent, reader.next());
-            if (!extent) break;
+        std::uint64_t proven = 0;
+        KAAS_TRY(reader.look_behind(
+            0, [&](const JournalPlace& place) { proven = std::max(proven, place.synced); }));
+        KAAS_TRY_ASSIGN(contents, read_journal_file(reader, proven));
+        for (const auto& entry : contents.entries) {
             item({{"item", "entry"},
-                  {"position", extent->position},
-                  {"topic_id", extent->key.partition.topic.uuid.to_string()},
-                  {"partition", extent->key.partition.partition.value()},
-                  {"leader_epoch", extent->key.epoch.value()},
-                  {"base_offset", extent->base.value()},
-                  {"end_offset", extent->end.value()},
-                  {"size", extent->bytes}});
+                  {"position", entry.position},
+                  {"topic_id", entry.key.partition.topic.uuid.to_string()},
+                  {"partition", entry.key.partition.partition.value()},
+                  {"leader_epoch", entry.key.epoch.value()},
+                  {"base_offset", entry.base.value()},
+                  {"end_offset", entry.end.value()},
+                  {"size", entry.bytes}});
+            if (!entry.whole) damage(fmt::format("at byte {}: bad batches", entry.position));
         }
-        if (reader.position() == 0) return fail(ErrorCode::kCorrupt, "not a journal's beginning");
+        for (const auto gap : contents.gaps) damage(fmt::format("at byte {}: no entry", gap));
         return {};
     }
 

@@ -96,6 +96,10 @@ bool Journal::reserve(std::uint64_t bytes) {
             return static_cast<std::int64_t>(options_.file_bytes - end - bytes);
         };
         if (left_behind() < 0 && next_) {
+            if (!files_.empty()) {
+                next_->previous = files_.back().number;
+                next_->previous_end = files_.back().end;
+            }
             files_.push_back(std::move(*next_));
             next_.reset();
             live_files_.set(static_cast<std::int64_t>(files_.size()));
@@ -110,26 +114,28 @@ bool Journal::reserve(std::uint64_t bytes) {
 
 Result<void> Journal::commit(std::span<const JournalEntry* const> entries) {
     std::shared_ptr<File> file;
-    std::uint64_t number = 0;
-    std::uint64_t at = 0;
+    JournalPlace place;
     {
         base::MutexLock lock(mutex_);
         KAAS_ASSERT(!files_.empty());
-        file = files_.back().file;
-        number = files_.back().number;
-        at = files_.back().end;
+        const auto& active = files_.back();
+        file = active.file;
+        place = {.number = active.number,
+                 .synced = active.end,
+                 .previous = active.previous,
+                 .previous_end = active.previous_end};
     }
     std::vector<JournalHeader> headers;
     headers.reserve(entries.size());
     std::vector<base::ByteView> pieces;
     std::uint64_t bytes = 0;
     for (const auto* entry : entries) {
-        headers.push_back(encode_journal_header(number, *entry));
+        headers.push_back(encode_journal_header(place, *entry));
         pieces.emplace_back(headers.back());
         pieces.insert(pieces.end(), entry->batches.begin(), entry->batches.end());
         bytes += size_of(*entry);
     }
-    auto done = file->write_at(at, pieces);
+    auto done = file->write_at(place.synced, pieces);
     if (done) done = file->sync();
     base::MutexLock lock(mutex_);
     if (!done) {

@@ -110,6 +110,8 @@ private:
         std::uint64_t number = 0;
         std::shared_ptr<File> file;
         std::uint64_t end = kJournalMagic.size();
+        std::uint64_t previous = 0;      ///< the file that took entries before, 0 for none
+        std::uint64_t previous_end = 0;  ///< ... and where they end
         /// Which logs have entries here that their manifests do not vouch for, and up to where.
         std::unordered_map<JournalKey, base::Offset> needs;
         bool trimmed = false;  ///< a durable line says so: only its removal has failed

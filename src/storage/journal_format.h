@@ -38,6 +38,15 @@ struct JournalEntry {
     [[nodiscard]] std::uint64_t bytes() const;
 };
 
+/// What an entry says of the journal before it. It was written after a sync of all of that, so an
+/// entry that reads well proves it.
+struct JournalPlace {
+    std::uint64_t number = 0;        ///< of its file
+    std::uint64_t synced = 0;        ///< up to where this file was synced
+    std::uint64_t previous = 0;      ///< number of the file that was written before; 0 for none
+    std::uint64_t previous_end = 0;  ///< ... and up to where that was synced
+};
+
 /// Where an entry's batches lie in a journal's file.
 struct JournalExtent {
     JournalKey key;
@@ -45,37 +54,53 @@ struct JournalExtent {
     base::Offset end;
     std::uint64_t position = 0;
     std::uint64_t bytes = 0;
+    JournalPlace place;
+    bool whole = true;  ///< false: its header reads well, its batches do not
 };
 
 /// A journal's file begins with this; its first entry follows.
-inline constexpr std::string_view kJournalMagic = "kaasjnl1";
+inline constexpr std::string_view kJournalMagic = "kaasjnl2";
 
-/// Before each entry's batches, big endian: length of the batches (4 bytes; 0 is the end of the
-/// file), CRC32C of all that follows it (4), the file's number (8), topic id (16), partition (4),
-/// leader epoch (4), base offset (8), end offset (8). The number tells an entry from what stood in
-/// the file when it had another one.
-inline constexpr std::size_t kJournalEntryHeader = 56;
+/// Before each entry's batches, big endian: "kjne", by which it is found behind damage, length of
+/// the batches (4 bytes), their CRC32C (4), the entry's place (4 x 8), topic id (16), partition
+/// (4), leader epoch (4), base offset (8), end offset (8), CRC32C of all before it (4). The file's
+/// number tells an entry from what stood in the file when it had another one.
+inline constexpr std::size_t kJournalEntryHeader = 88;
 
 using JournalHeader = std::array<std::byte, kJournalEntryHeader>;
-[[nodiscard]] JournalHeader encode_journal_header(std::uint64_t file_number,
+[[nodiscard]] JournalHeader encode_journal_header(const JournalPlace& place,
                                                   const JournalEntry& entry);
 
-/// The good entries of a journal's file, in order. Reads with a small buffer, whole entries where
-/// one is larger.
+/// Reads the entries of a journal's file, in order. With a small buffer, whole entries where one is
+/// larger.
 class JournalFileReader {
 public:
     /// `file` outlives the reader.
-    JournalFileReader(File& file, std::uint64_t number);
+    JournalFileReader(File& file, std::uint64_t number) : file_(file), number_(number) {}
 
-    /// The next entry; empty at the end, which is where zeros, another number or no good entry
-    /// stand. Errors: the volume's.
+    /// The good entry that stands next; empty where zeros, another number or no good entry stand:
+    /// at the end, or at damage. Errors: kCorrupt for what is no journal's file, the volume's.
     [[nodiscard]] Result<std::optional<JournalExtent>> next();
-    /// Where the good entries end.
+    /// Goes on behind what is no good entry: gives it, not whole, if its header reads well. Else
+    /// looks for the next header that does, or the file's end, and gives nothing.
+    [[nodiscard]] Result<std::optional<JournalExtent>> skip();
+    /// Shows `look` each header that reads well from `position` on, good entry or not, and does not
+    /// move.
+    [[nodiscard]] Result<void> look_behind(std::uint64_t position,
+                                           const std::function<void(const JournalPlace&)>& look);
+
+    /// Where the next entry would stand.
     [[nodiscard]] std::uint64_t position() const { return position_; }
+    [[nodiscard]] bool at_end() const { return size_ && position_ >= *size_; }
 
 private:
+    [[nodiscard]] Result<void> begin();
     /// At least `bytes` from `position_` on; fewer at the end of the file.
     [[nodiscard]] Result<base::ByteView> hold(std::size_t bytes);
+    /// The entry at `position_`, by its header.
+    [[nodiscard]] Result<std::optional<JournalExtent>> header();
+    /// Moves to where a header that reads well stands, from here on.
+    [[nodiscard]] Result<std::optional<JournalExtent>> find();
 
     File& file_;
     const std::uint64_t number_;
@@ -84,6 +109,19 @@ private:
     std::vector<std::byte> buffer_;
     std::uint64_t buffer_at_ = 0;
 };
+
+/// All that is left of a journal's file.
+struct JournalContents {
+    std::vector<JournalExtent> entries;
+    /// Where entries stood of which not even the header reads well. Between `entries`, in order.
+    std::vector<std::uint64_t> gaps;
+    std::uint64_t end = 0;  ///< of what was read
+};
+
+/// Up to where good entries end; damage before `proven`, which was synced for certain, is gone
+/// over.
+[[nodiscard]] Result<JournalContents> read_journal_file(JournalFileReader& reader,
+                                                        std::uint64_t proven = 0);
 
 }  // namespace kaas::storage
 

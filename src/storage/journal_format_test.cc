@@ -34,7 +34,7 @@ constexpr std::uint64_t kNumber = 7;
 }
 
 [[nodiscard]] std::string text_of(std::uint64_t number, const JournalEntry& entry) {
-    const auto header = encode_journal_header(number, entry);
+    const auto header = encode_journal_header({.number = number}, entry);
     std::string text(base::as_text(header));
     for (const auto& batch : entry.batches) text += base::as_text(batch);
     return text;
@@ -103,10 +103,14 @@ TEST_F(JournalFormatTest, WhatStoodInTheFileUnderAnotherNumberIsNoEntry) {
     EXPECT_EQ(read(magic_ + first_ + old).size(), 1U);
 }
 
-TEST_F(JournalFormatTest, WithoutItsBeginningAFileHasNoEntries) {
-    EXPECT_TRUE(read("").empty());
-    EXPECT_TRUE(read(zeros_).empty());
-    EXPECT_TRUE(read(first_ + second_).empty());
+TEST_F(JournalFormatTest, WithoutItsBeginningAFileIsRefused) {
+    for (const auto& text : {std::string(), zeros_, first_ + second_}) {
+        MemoryVolume volume;
+        const auto file = testing::make_file(volume, "journal", text);
+        const auto extent = JournalFileReader(*file, kNumber).next();
+        ASSERT_FALSE(extent);
+        EXPECT_EQ(extent.error().code, ErrorCode::kCorrupt);
+    }
 }
 
 TEST(JournalKeyTest, ComesFromTheDirectoryOfAPartition) {

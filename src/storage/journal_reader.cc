@@ -8,10 +8,11 @@
 #include <boost/json/object.hpp>
 #include <fmt/format.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -76,6 +77,90 @@ using Numbers = std::set<std::uint64_t>;
     return read_epoch(volume, path.epoch_log(), 0);
 }
 
+/// One file as it was read.
+struct ReadFile {
+    std::shared_ptr<File> file;
+    JournalContents contents;
+};
+
+/// Up to where a journal's files were synced, by their numbers, as good entries behind say.
+using Proven = std::map<std::uint64_t, std::uint64_t>;
+
+void raise(Proven& proven, std::uint64_t number, std::uint64_t end) {
+    auto& known = proven[number];
+    known = std::max(known, end);
+}
+
+/// Reads the files of one journal. An owner who lives goes on writing meanwhile, so what proves
+/// that something was synced must have been read before it: where a proof points behind the end
+/// that was found, the file is read a second time.
+class FilesReader {
+public:
+    FilesReader(Volume& volume, const JournalPath& path) : volume_(volume), path_(path) {}
+
+    /// Empty, and `absent` says which, when a file is not there.
+    [[nodiscard]] Result<bool> read(const Numbers& numbers) {
+        for (const auto number : numbers) {
+            KAAS_TRY_ASSIGN(there, read(number, 0));
+            if (!there) return false;
+        }
+        for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+            KAAS_TRY(look_behind_end(*number));
+        }
+        for (const auto number : numbers) {
+            if (proven_[number] <= files_[number].contents.end) continue;
+            KAAS_TRY_ASSIGN(there, read(number, proven_[number]));
+            if (!there) return false;
+        }
+        return true;
+    }
+    [[nodiscard]] std::uint64_t absent() const { return absent_; }
+    [[nodiscard]] std::map<std::uint64_t, ReadFile> take() { return std::move(files_); }
+
+private:
+    [[nodiscard]] Result<bool> read(std::uint64_t number, std::uint64_t proven) {
+        const auto path = path_.file(number);
+        auto opened = volume_.open(path, OpenMode::kRead);
+        if (!opened && opened.error().code == ErrorCode::kNotFound) {
+            absent_ = number;
+            return false;
+        }
+        if (!opened) return std::unexpected(std::move(opened).error());
+        auto& read = files_[number];
+        read.file = std::move(*opened);
+        JournalFileReader reader(*read.file, number);
+        auto contents = read_journal_file(reader, proven);
+        if (!contents && contents.error().code == ErrorCode::kCorrupt) {
+            return fail(ErrorCode::kCorrupt, path + ": " + contents.error().context);
+        }
+        if (!contents) return std::unexpected(std::move(contents).error());
+        read.contents = std::move(*contents);
+        for (const auto& entry : read.contents.entries) {
+            if (entry.place.previous != 0)
+                raise(proven_, entry.place.previous, entry.place.previous_end);
+        }
+        return true;
+    }
+
+    /// Nothing is there, in a file that is the last one or has not been used yet; or it is damaged.
+    [[nodiscard]] Result<void> look_behind_end(std::uint64_t number) {
+        if (proven_.contains(number)) return {};
+        auto& read = files_[number];
+        JournalFileReader reader(*read.file, number);
+        KAAS_TRY(reader.look_behind(read.contents.end, [&](const JournalPlace& place) {
+            raise(proven_, number, place.synced);
+            if (place.previous != 0) raise(proven_, place.previous, place.previous_end);
+        }));
+        return {};
+    }
+
+    Volume& volume_;
+    const JournalPath& path_;
+    std::map<std::uint64_t, ReadFile> files_;
+    Proven proven_;
+    std::uint64_t absent_ = 0;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const JournalImage>> JournalImage::read(Volume& volume,
@@ -87,35 +172,48 @@ Result<std::shared_ptr<const JournalImage>> JournalImage::read(Volume& volume,
         auto image = std::make_shared<JournalImage>();
         if (!state || state->released) return image;
         KAAS_TRY_ASSIGN(numbers, listed(*state, path.directory()));
-        std::optional<std::uint64_t> absent;
-        for (const auto number : numbers) {
-            KAAS_TRY_ASSIGN(there, image->add_file(volume, path.file(number), number));
-            if (!there) absent = number;
+        FilesReader files(volume, path);
+        KAAS_TRY_ASSIGN(all, files.read(numbers));
+        if (all) {
+            for (const auto& [number, read] : files.take())
+                image->add(path.file(number), number, read.file, read.contents);
+            return image;
         }
-        if (!absent) return image;
         // Trimmed since the list was read, by an owner who lives? Then the list says so now.
-        if (!vanished.insert(*absent).second) {
+        if (!vanished.insert(files.absent()).second) {
             return fail(volume.is_local() ? ErrorCode::kCorrupt : ErrorCode::kIo,
-                        path.file(*absent) + ": named by its journal's log, and not there");
+                        path.file(files.absent()) + ": named by its journal's log, and not there");
         }
     }
 }
-
-Result<bool> JournalImage::add_file(Volume& volume, const std::string& path, std::uint64_t number) {
-    auto opened = volume.open(path, OpenMode::kRead);
-    if (!opened && opened.error().code == ErrorCode::kNotFound) return false;
-    if (!opened) return std::unexpected(std::move(opened).error());
-    const std::shared_ptr<File> file = std::move(*opened);
+void JournalImage::add(const std::string& path, std::uint64_t number, std::shared_ptr<File> file,
+                       const JournalContents& contents) {
     const auto shared_path = std::make_shared<const std::string>(path);
-    JournalFileReader reader(*file, number);
-    std::size_t entries = 0;
-    for (;; ++entries) {
-        KAAS_TRY_ASSIGN(extent, reader.next());
-        if (!extent) break;
-        pieces_[extent->key].push_back({file, shared_path, *extent});
+    for (const auto& entry : contents.entries) {
+        pieces_[entry.key].push_back({file, shared_path, entry});
+        if (!entry.whole) {
+            base::log::error("storage", "{} at byte {}: damaged; entries behind it are good", path,
+                             entry.position);
+        }
     }
-    base::log::info("storage", "{}: {} entries up to {}", path, entries, reader.position());
-    return true;
+    for (const auto position : contents.gaps) {
+        gaps_.push_back({shared_path, number, position});
+        base::log::error("storage", "{} at byte {}: damaged, and nobody can say whose it was", path,
+                         position);
+    }
+    base::log::info("storage", "{}: {} entries up to {}", path, contents.entries.size(),
+                    contents.end);
+}
+
+const JournalImage::Gap* JournalImage::gap_behind(const JournalKey& key) const {
+    if (gaps_.empty()) return nullptr;
+    const auto& gap = gaps_.back();
+    const auto pieces = of(key);
+    if (pieces.empty()) return &gap;
+    const auto& last = pieces.back().extent;
+    const bool stands_behind =
+        std::pair(last.place.number, last.position) > std::pair(gap.number, gap.position);
+    return stands_behind ? nullptr : &gap;
 }
 
 std::span<const JournalImage::Piece> JournalImage::of(const JournalKey& key) const {
@@ -153,7 +251,8 @@ Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::stri
 bool JournalReaders::is_unneeded(Known& known, const base::TopicPartition& partition,
                                  base::LeaderEpoch epoch) {
     base::MutexLock lock(known.mutex);
-    if (known.image == nullptr) return false;
+    // What nobody can say whose it is may be somebody's who has not come yet.
+    if (known.image == nullptr || !known.image->gaps().empty()) return false;
     std::erase_if(known.needed, [&](const JournalKey& key) {
         return key.partition == partition && key.epoch < epoch;
     });

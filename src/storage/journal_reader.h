@@ -25,22 +25,37 @@ public:
         JournalExtent extent;
     };
 
+    /// A place where entries stood that later ones prove, and of which nobody can say whose.
+    struct Gap {
+        std::shared_ptr<const std::string> path;
+        std::uint64_t number;  ///< of the file
+        std::uint64_t position;
+    };
+
     /// Reads the journal called `name` (DESIGN 7), opening every file afresh; each file up to where
-    /// its good entries end. A journal that is not there was never begun, or nobody needs it any
-    /// more. Blocks. Errors: kCorrupt and kIo with file and offset, the volume's.
+    /// its good entries end, and over damage to what was synced, as good entries behind it tell. A
+    /// journal that is not there was never begun, or nobody needs it any more. Blocks. Errors:
+    /// kCorrupt and kIo with file and offset, the volume's.
     [[nodiscard]] static Result<std::shared_ptr<const JournalImage>> read(Volume& volume,
                                                                           const std::string& name);
 
     /// The entries of one log, in the order in which they were written.
     [[nodiscard]] std::span<const Piece> of(const JournalKey& key) const;
+    /// A gap that the last entry of the log may have stood in. Empty when there is no gap, or an
+    /// entry of the log stands behind: then it has lost none if all up to that one is there.
+    [[nodiscard]] const Gap* gap_behind(const JournalKey& key) const;
+
+    [[nodiscard]] std::span<const Gap> gaps() const { return gaps_; }
     /// Calls `visit` for every log that has entries.
     void for_each(const std::function<void(const JournalKey&)>& visit) const;
 
 private:
-    [[nodiscard]] Result<bool> add_file(Volume& volume, const std::string& path,
-                                        std::uint64_t number);
+    /// Behind what was added before.
+    void add(const std::string& path, std::uint64_t number, std::shared_ptr<File> file,
+             const JournalContents& contents);
 
     std::unordered_map<JournalKey, std::vector<Piece>> pieces_;
+    std::vector<Gap> gaps_;
 };
 
 /// The journals that recoveries on one volume ask for; each is read once, however many partitions

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <expected>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 namespace kaas::storage {
@@ -39,11 +40,13 @@ Result<void> JournalSweeper::consider(const std::string& name, const IsNeeded& i
     auto known = known_.find(name);
     if (known == known_.end()) {
         KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
-        Keys keys;
+        std::unordered_set<JournalKey> keys;
         image->for_each([&](const JournalKey& key) { keys.insert(key); });
-        known = known_.emplace(name, std::move(keys)).first;
+        const bool has_gaps = !image->gaps().empty();
+        known = known_.emplace(name, Known{std::move(keys), has_gaps}).first;
     }
-    if (std::ranges::any_of(known->second, is_needed)) return {};
+    // Whose damaged entries are nobody knows: a person removes them.
+    if (known->second.has_gaps || std::ranges::any_of(known->second.keys, is_needed)) return {};
     KAAS_TRY(remove_journal(volume_, {name}, session));
     // All that an interrupted removal may have left.
     KAAS_TRY(unless(ErrorCode::kNotFound, volume_.remove_directory(JournalPath{name}.directory())));

@@ -31,7 +31,10 @@ public:
     [[nodiscard]] Result<void> sweep(const IsNeeded& is_needed, SessionCheck& session);
 
 private:
-    using Keys = std::unordered_set<JournalKey>;
+    struct Known {
+        std::unordered_set<JournalKey> keys;
+        bool has_gaps;
+    };
 
     [[nodiscard]] bool is_dead(const std::string& name) const;
     [[nodiscard]] Result<void> consider(const std::string& name, const IsNeeded& is_needed,
@@ -39,7 +42,7 @@ private:
 
     Volume& volume_;
     const Owner self_;
-    std::unordered_map<std::string, Keys> known_;
+    std::unordered_map<std::string, Known> known_;
 };
 
 }  // namespace kaas::storage

@@ -114,6 +114,12 @@ public:
 private:
     [[nodiscard]] Result<void> load(const JournalImage::Piece& piece) {
         if (loaded_) return {};
+        const auto& entry = piece.extent;
+        if (!entry.whole) {
+            return fail(ErrorCode::kCorrupt,
+                        fmt::format("{} at {}: offsets {} to {} are damaged and nowhere else",
+                                    *piece.path, entry.position, entry.base, entry.end));
+        }
         buffer_.resize(piece.extent.bytes);
         KAAS_TRY(read_exactly(*piece.file, piece.extent.position, buffer_, Patience::kMayBlock));
         rest_ = buffer_;
@@ -145,6 +151,8 @@ public:
         KAAS_TRY_ASSIGN(found, walk());
         if (!found) return {};
         found_epoch_ = base::LeaderEpoch{found->state.epoch};
+        found_file_ = found->state.file;
+        found_lines_ = found->state.lines.size();
         source_ = found->volume;
         const bool moved = source_ != &volume_;
         KAAS_TRY(take_state(found->state));
@@ -176,8 +184,8 @@ public:
     [[nodiscard]] Result<void> write_picture(Syncs syncs) {
         KAAS_TRY_ASSIGN(
             epoch_log,
-            EpochLog::create(volume_, {.directory = paths_.directory, .kind = "manifest"},
-                             options_.epoch.value(), begun_->manifest.picture(),
+            EpochLog::create(volume_, manifest_path(), options_.epoch.value(),
+                             begun_->manifest.picture(),
                              {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
         begun_->epoch_log = std::move(epoch_log);
         return {};
@@ -198,7 +206,7 @@ public:
 private:
     [[nodiscard]] Result<std::optional<TakenEpoch>> walk() {
         if (options_.earlier.empty()) return std::nullopt;
-        const EpochLogPath path{.directory = paths_.directory, .kind = "manifest"};
+        const auto path = manifest_path();
         auto found = take_over(path, options_.earlier);
         if (found || found.error().code != ErrorCode::kNotFound) return found;
         const bool written = std::ranges::any_of(options_.earlier, &EpochCandidate::written);
@@ -289,6 +297,12 @@ private:
         if (!image) return std::unexpected(std::move(image).error());
         journal_ = std::move(*image);
         journaled_ = journal_->of(*key);
+        if (const auto* gap = journal_->gap_behind(*key)) {
+            return fail(ErrorCode::kCorrupt,
+                        fmt::format("{} at {}: entries are damaged, and nobody can say that none "
+                                    "was of {}",
+                                    *gap->path, gap->position, paths_.directory));
+        }
         while (!journaled_.empty() && journaled_.front().extent.end <= recorded_end_) {
             journaled_ = journaled_.subspan(1);
         }
@@ -400,7 +414,7 @@ private:
                 // Not synced there, then, if it ever was: the journal may have it, and what follows
                 // may stand in either.
                 KAAS_TRY_ASSIGN(kept, journaled.next(expected));
-                if (!kept) return report_gap(journaled.left_behind(), expected);
+                if (!kept) return refuse_gap(journaled.left_behind(), expected);
                 tail.skip(kept->bytes.size());
                 batch = kept;
                 from_journal_ += kept->bytes.size();
@@ -435,15 +449,24 @@ private:
                        last_.bytes, tail_end - last_.bytes, from_journal_);
     }
 
-    /// No entry is written before all that stands before it is durable. So what lies between was
-    /// written while we read, by an owner who gets no answer out any more, or it is damaged.
-    [[nodiscard]] Result<void> report_gap(const JournalImage::Piece* piece,
+    /// No entry is written before all that stands before it is durable: in a segment or in the
+    /// journal, of which each damage is known. So what lies between was lost; or it was written
+    /// while we read, to a segment that we do not know of, by an owner who gets no answer out any
+    /// more.
+    [[nodiscard]] Result<void> refuse_gap(const JournalImage::Piece* piece,
                                           base::Offset end) const {
         if (piece == nullptr || piece->extent.base <= end) return {};
-        base::log::warn("storage", "{}: ends at offset {}, and {} at {} has {} and more",
-                        paths_.directory, end, *piece->path, piece->extent.position,
-                        piece->extent.base);
+        auto why = fmt::format("{}: good up to offset {}, and {} at {} goes on at {}", tail_path_,
+                               end, *piece->path, piece->extent.position, piece->extent.base);
+        KAAS_TRY_ASSIGN(now, read_epoch(*source_, manifest_path(), found_epoch_->value()));
+        const bool goes_on = !now || now->file != found_file_ || now->lines.size() != found_lines_;
+        if (!goes_on) return fail(ErrorCode::kCorrupt, std::move(why));
+        base::log::warn("storage", "{}; its owner still wrote", why);
         return {};
+    }
+
+    [[nodiscard]] EpochLogPath manifest_path() const {
+        return {.directory = paths_.directory, .kind = "manifest"};
     }
 
     const PartitionLogOptions& options_;
@@ -462,6 +485,8 @@ private:
     std::string tail_path_;
     std::uint64_t tail_end_ = 0;
     std::optional<base::LeaderEpoch> found_epoch_;  ///< none: nothing was ever written
+    std::uint32_t found_file_ = 0;                  ///< of the manifest
+    std::size_t found_lines_ = 0;                   ///< ... in there, when it was read
     bool picture_vouched_ = false;
     bool must_write_ = false;
     std::optional<Opened> begun_;
