@@ -34,11 +34,6 @@ constexpr std::size_t kMostSpares = 2;
 /// After files could not be made (no space, for one), until they are tried again.
 constexpr std::chrono::seconds kPause{5};
 
-[[nodiscard]] base::metrics::Registry& pick(const JournalOptions& options,
-                                            base::metrics::Registry& own) {
-    return options.metrics != nullptr ? *options.metrics : own;
-}
-
 }  // namespace
 
 JournalPath JournalPath::of(const Owner& owner) {
@@ -62,22 +57,20 @@ std::shared_ptr<Journal> Journal::make(JournalOptions options) {
 Journal::Journal(JournalOptions options)
     : options_(std::move(options)),
       path_(JournalPath::of(options_.owner)),
-      bytes_(pick(options_, own_metrics_)
-                 .counter("kaas_storage_journal_bytes_total",
-                          "Bytes of batches that the broker journal made durable.",
-                          {{"log_dir", options_.log_dir}})),
-      syncs_(pick(options_, own_metrics_)
-                 .counter("kaas_storage_journal_syncs_total",
-                          "Syncs of the broker journal; each covers many partitions.",
-                          {{"log_dir", options_.log_dir}})),
-      entries_(pick(options_, own_metrics_)
-                   .counter("kaas_storage_journal_entries_total",
-                            "Entries in the broker journal: one per partition and commit cycle.",
-                            {{"log_dir", options_.log_dir}})),
-      live_files_(pick(options_, own_metrics_)
-                      .gauge("kaas_storage_journal_files",
-                             "Files of the broker journal that some partition still needs.",
-                             {{"log_dir", options_.log_dir}})) {
+      registry_(options_.metrics),
+      bytes_(registry_->counter("kaas_storage_journal_bytes_total",
+                                "Bytes of batches that the broker journal made durable.",
+                                {{"log_dir", options_.log_dir}})),
+      syncs_(registry_->counter("kaas_storage_journal_syncs_total",
+                                "Syncs of the broker journal; each covers many partitions.",
+                                {{"log_dir", options_.log_dir}})),
+      entries_(
+          registry_->counter("kaas_storage_journal_entries_total",
+                             "Entries in the broker journal: one per partition and commit cycle.",
+                             {{"log_dir", options_.log_dir}})),
+      live_files_(registry_->gauge("kaas_storage_journal_files",
+                                   "Files of the broker journal that some partition still needs.",
+                                   {{"log_dir", options_.log_dir}})) {
     KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&
                 options_.io_pool != nullptr && options_.clock != nullptr);
 }

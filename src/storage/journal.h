@@ -7,6 +7,7 @@
 #include "storage/epoch_log.h"
 #include "storage/journal_format.h"
 #include "storage/manifest.h"
+#include "storage/metrics_home.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 
@@ -142,7 +143,7 @@ private:
 
     const JournalOptions options_;
     const JournalPath path_;
-    base::metrics::Registry own_metrics_;  ///< when the options name none
+    const MetricsHome registry_;
     base::metrics::Counter& bytes_;
     base::metrics::Counter& syncs_;
     base::metrics::Counter& entries_;

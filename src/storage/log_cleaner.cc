@@ -22,11 +22,6 @@
 namespace kaas::storage {
 namespace {
 
-[[nodiscard]] base::metrics::Registry& pick(const LogCleaner::Options& options,
-                                            base::metrics::Registry& own) {
-    return options.metrics != nullptr ? *options.metrics : own;
-}
-
 [[nodiscard]] bool same(const std::weak_ptr<PartitionLog>& a, const LogPtr& b) {
     return !a.owner_before(b) && !b.owner_before(a);
 }
@@ -70,8 +65,9 @@ LogCleaner::Metrics::Metrics(base::metrics::Registry& registry)
 
 LogCleaner::LogCleaner(Options options)
     : options_(std::move(options)),
-      metrics_(pick(options_, own_metrics_)),
-      site_(pick(options_, own_metrics_), "compaction"),
+      registry_(options_.metrics),
+      metrics_(*registry_),
+      site_(*registry_, "compaction"),
       budget_(*options_.clock, options_.config.io_max_bytes_per_second) {}
 
 LogCleaner::~LogCleaner() { stop(); }

@@ -6,6 +6,7 @@
 #include "storage/compaction.h"
 #include "storage/compaction_plan.h"
 #include "storage/io_budget.h"
+#include "storage/metrics_home.h"
 #include "storage/offset_map.h"
 #include "storage/partition_log.h"
 
@@ -108,7 +109,7 @@ private:
     [[nodiscard]] bool sleep(std::chrono::nanoseconds duration) KAAS_EXCLUDES(mutex_);
 
     const Options options_;
-    base::metrics::Registry own_metrics_;  ///< when the options name none
+    const MetricsHome registry_;
     Metrics metrics_;
     wire::DecodeSite site_;
     IoBudget budget_;

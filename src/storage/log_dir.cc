@@ -13,11 +13,6 @@ namespace kaas::storage {
 
 namespace {
 
-[[nodiscard]] base::metrics::Registry& pick(const LogDirOptions& options,
-                                            base::metrics::Registry& own) {
-    return options.metrics != nullptr ? *options.metrics : own;
-}
-
 [[nodiscard]] std::shared_ptr<Journal> make_journal(const LogDirOptions& options,
                                                     base::metrics::Registry& metrics) {
     if (!options.journal) return nullptr;
@@ -35,15 +30,16 @@ namespace {
 
 LogDir::LogDir(LogDirOptions options)
     : options_(std::move(options)),
-      cycles_(pick(options_, own_metrics_)
-                  .counter("kaas_storage_commit_cycles_total",
-                           "Commit cycles; each checks the session and wakes each reactor once.",
-                           {{"log_dir", options_.name}})),
-      produce_site_(pick(options_, own_metrics_), "produce"),
-      repack_site_(pick(options_, own_metrics_), "repack"),
-      time_site_(pick(options_, own_metrics_), "time_index"),
-      recovery_site_(pick(options_, own_metrics_), "recovery"),
-      journal_(make_journal(options_, pick(options_, own_metrics_))),
+      registry_(options_.metrics),
+      cycles_(
+          registry_->counter("kaas_storage_commit_cycles_total",
+                             "Commit cycles; each checks the session and wakes each reactor once.",
+                             {{"log_dir", options_.name}})),
+      produce_site_(*registry_, "produce"),
+      repack_site_(*registry_, "repack"),
+      time_site_(*registry_, "time_index"),
+      recovery_site_(*registry_, "recovery"),
+      journal_(make_journal(options_, *registry_)),
       journal_readers_(*options_.volume, options_.owner) {
     KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&
                 options_.clock != nullptr && options_.io_pool != nullptr);

@@ -8,6 +8,7 @@
 #include "storage/journal.h"
 #include "storage/journal_reader.h"
 #include "storage/manifest.h"
+#include "storage/metrics_home.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 #include "wire/records.h"
@@ -106,7 +107,7 @@ private:
     void sleep() KAAS_REQUIRES(mutex_);
 
     const LogDirOptions options_;
-    base::metrics::Registry own_metrics_;  ///< when the options name none
+    const MetricsHome registry_;
     base::metrics::Counter& cycles_;
     wire::DecodeSite produce_site_;
     wire::DecodeSite repack_site_;
