@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -153,20 +154,26 @@ Result<std::optional<Chapter>> read_chapter(Volume& volume, const EpochLogPath& 
     return std::optional(std::move(chapter));
 }
 
-enum class Closing { kClosed, kWasThere };
+/// A candidate as the walk leaves it.
+struct Visited {
+    std::optional<EpochState> state;  ///< empty: void, because we made it so or it was before
+    bool was_there = true;            ///< its directory, before we came
+};
 
-/// Tries to be the first to create file 1 of an epoch, and leave it empty.
-Result<Closing> close_epoch(Volume& volume, const EpochLogPath& path, std::int32_t epoch) {
-    KAAS_TRY(make_directory_if_missing(volume, path.epoch_directory(epoch)));
+/// Tries to be the first to create file 1 of an epoch, and leave it empty. Empty when somebody was
+/// before us.
+Result<std::optional<Visited>> close_epoch(Volume& volume, const EpochLogPath& path,
+                                           std::int32_t epoch) {
+    auto made = volume.make_directory(path.epoch_directory(epoch));
+    const bool was_there = !made && made.error().code == ErrorCode::kExists;
+    KAAS_TRY(unless(ErrorCode::kExists, std::move(made)));
     auto created = volume.create(path.file(epoch, 1));
-    if (created) return Closing::kClosed;
-    if (created.error().code == ErrorCode::kExists) return Closing::kWasThere;
+    if (created) return Visited{.state = {}, .was_there = was_there};
+    if (created.error().code == ErrorCode::kExists) return std::nullopt;
     return std::unexpected(created.error());
 }
 
-/// What stands in a candidate; empty when it is void, because we made it so or it was before.
-Result<std::optional<EpochState>> read_or_close(const EpochLogPath& path,
-                                                const EpochCandidate& candidate) {
+Result<Visited> read_or_close(const EpochLogPath& path, const EpochCandidate& candidate) {
     constexpr int kAttempts = 3;  // a cached absence, its refutation by EEXIST, and the true answer
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         auto state = read_epoch(*candidate.volume, path, candidate.epoch);
@@ -174,9 +181,11 @@ Result<std::optional<EpochState>> read_or_close(const EpochLogPath& path,
             return fail(ErrorCode::kNotFound,
                         fmt::format("{}: called written, and void", path.file(candidate.epoch, 1)));
         }
-        if (state || state.error().code != ErrorCode::kNotFound || candidate.written) return state;
-        KAAS_TRY_ASSIGN(closing, close_epoch(*candidate.volume, path, candidate.epoch));
-        if (closing == Closing::kClosed) return std::optional<EpochState>();
+        if (state) return Visited{.state = std::move(*state)};
+        if (state.error().code != ErrorCode::kNotFound || candidate.written)
+            return std::unexpected(std::move(state).error());
+        KAAS_TRY_ASSIGN(closed, close_epoch(*candidate.volume, path, candidate.epoch));
+        if (closed) return std::move(*closed);
     }
     return fail(ErrorCode::kIo,
                 fmt::format("{}: it exists and cannot be opened", path.file(candidate.epoch, 1)));
@@ -250,14 +259,16 @@ Result<std::optional<EpochState>> read_epoch(Volume& volume, const EpochLogPath&
     return std::optional(std::move(first->state));
 }
 
-Result<std::optional<TakenEpoch>> take_over(const EpochLogPath& path,
-                                            std::span<const EpochCandidate> newest_first) {
+Result<std::optional<TakenEpoch>> take_over(
+    const EpochLogPath& path, std::span<const EpochCandidate> newest_first,
+    const std::function<void(const EpochCandidate&)>& on_void) {
     for (const auto& candidate : newest_first) {
-        KAAS_TRY_ASSIGN(state, read_or_close(path, candidate));
-        if (state) {
+        KAAS_TRY_ASSIGN(visited, read_or_close(path, candidate));
+        if (visited.state) {
             return std::optional(
-                TakenEpoch{.volume = candidate.volume, .state = std::move(*state)});
+                TakenEpoch{.volume = candidate.volume, .state = std::move(*visited.state)});
         }
+        if (visited.was_there && on_void) on_void(candidate);
     }
     return std::optional<TakenEpoch>();
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -65,9 +66,11 @@ struct TakenEpoch {
 /// has no effect that anybody saw. The caller checks its session before it serves what was found,
 /// reads included. Errors: kNotFound when a candidate that is called written is gone or void, or
 /// the directory is: somebody newer has been here, ask the controller. kCorrupt with file and
-/// offset, and the volume's own.
+/// offset, and the volume's own. `on_void` hears of each candidate without a picture that was there
+/// already: somebody had begun it, or closed it.
 [[nodiscard]] Result<std::optional<TakenEpoch>> take_over(
-    const EpochLogPath& path, std::span<const EpochCandidate> newest_first);
+    const EpochLogPath& path, std::span<const EpochCandidate> newest_first,
+    const std::function<void(const EpochCandidate&)>& on_void = {});
 
 /// Candidates from `own_epoch` - 1 down to `lowest`, all on one volume; the lowest one is `written`
 /// or not.

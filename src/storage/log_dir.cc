@@ -35,6 +35,11 @@ LogDir::LogDir(LogDirOptions options)
           registry_->counter("kaas_storage_commit_cycles_total",
                              "Commit cycles; each checks the session and wakes each reactor once.",
                              {{"log_dir", options_.name}})),
+      stray_epochs_(registry_->counter(
+          "kaas_storage_stray_epochs_total",
+          "Epochs without a manifest that hold records beyond the end of their log: "
+          "a lost manifest, if they were acknowledged.",
+          {{"log_dir", options_.name}})),
       produce_site_(*registry_, "produce"),
       repack_site_(*registry_, "repack"),
       time_site_(*registry_, "time_index"),

@@ -90,6 +90,8 @@ public:
     [[nodiscard]] Journal* journal() const { return journal_.get(); }
     /// What earlier incarnations left in theirs, for recoveries.
     [[nodiscard]] JournalReaders& journal_readers() { return journal_readers_; }
+    /// A void epoch was found to hold records that its log does not have.
+    void count_stray_records() { stray_epochs_.add(); }
     /// Count looks into batches: produced ones, those of searches by time, markers in a recovered
     /// tail.
     [[nodiscard]] wire::DecodeSite& produce_site() { return produce_site_; }
@@ -109,6 +111,7 @@ private:
     const LogDirOptions options_;
     const MetricsHome registry_;
     base::metrics::Counter& cycles_;
+    base::metrics::Counter& stray_epochs_;
     wire::DecodeSite produce_site_;
     wire::DecodeSite repack_site_;
     wire::DecodeSite time_site_;

@@ -8,6 +8,7 @@
 #include "storage/partition_log.h"
 #include "storage/segment_move.h"
 #include "storage/transaction_marker.h"
+#include "storage/void_epochs.h"
 #include "wire/records.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -194,6 +196,7 @@ public:
     /// The check, behind which the log may be served.
     [[nodiscard]] Result<Opened> finish() {
         KAAS_TRY(log_dir_.session().confirm());
+        report_stray_records(begun_ ? begun_->end : recorded_end_);
         if (!found_epoch_) {
             KAAS_TRY(make_topic_directory(volume_, paths_.directory));
             return lazy(std::nullopt);
@@ -207,7 +210,7 @@ private:
     [[nodiscard]] Result<std::optional<TakenEpoch>> walk() {
         if (options_.earlier.empty()) return std::nullopt;
         const auto path = manifest_path();
-        auto found = take_over(path, options_.earlier);
+        auto found = take_over(path, options_.earlier, on_void());
         if (found || found.error().code != ErrorCode::kNotFound) return found;
         const bool written = std::ranges::any_of(options_.earlier, &EpochCandidate::written);
         const bool moved = std::ranges::any_of(
@@ -222,7 +225,25 @@ private:
             KAAS_TRY(make_topic_directory(*candidate.volume, paths_.directory));
             KAAS_TRY(make_partition_directory(*candidate.volume, paths_.directory));
         }
-        return take_over(path, options_.earlier);
+        voids_.clear();
+        return take_over(path, options_.earlier, on_void());
+    }
+
+    [[nodiscard]] std::function<void(const EpochCandidate&)> on_void() {
+        return [this](const EpochCandidate& candidate) { voids_.push_back(candidate); };
+    }
+
+    /// A manifest that is gone before the controller has heard of it takes its records with it.
+    void report_stray_records(base::Offset end) const {
+        for (const auto& [volume, epoch, written] : voids_) {
+            const auto stray = find_stray_records(*volume, paths_, base::LeaderEpoch{epoch}, end);
+            if (!stray || !*stray) continue;
+            log_dir_.count_stray_records();
+            base::log::error("storage",
+                             "{} has no manifest, and holds records up to offset {}: the log ends "
+                             "at {} without them. If they were acknowledged, its manifest was lost",
+                             (*stray)->file, (*stray)->end, end);
+        }
     }
 
     [[nodiscard]] Result<void> take_state(const EpochState& state) {
@@ -489,6 +510,7 @@ private:
     std::size_t found_lines_ = 0;                   ///< ... in there, when it was read
     bool picture_vouched_ = false;
     bool must_write_ = false;
+    std::vector<EpochCandidate> voids_;  ///< newer than what was found, and there before us
     std::optional<Opened> begun_;
     Volume* source_ = nullptr;  ///< where the newest epoch lies
     std::shared_ptr<const JournalImage> journal_;
