@@ -3,20 +3,26 @@
 #include "base/result.h"
 #include "bin/cli.h"
 #include "bin/log_path.h"
+#include "catalog/control_log.h"
+#include "cluster/identity.h"
 #include "storage/check.h"
 #include "storage/error.h"
+#include "storage/posix_volume.h"
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace kaas::bin {
 namespace {
 
 std::string text_of(const storage::Damage& damage, const std::string& file) {
+    if (damage.why.starts_with(file)) return damage.why + '\n';
     const auto place = damage.position ? fmt::format(" at byte {}", *damage.position) : "";
     return fmt::format("{}{}: {}\n", file, place, damage.why);
 }
@@ -28,15 +34,35 @@ std::string json_of(const storage::Damage& damage, const std::string& file) {
     return boost::json::serialize(item) + '\n';
 }
 
+/// What stands at the root of a volume, if `path` is one: its sign, the control log, journals.
+/// Gives how many damages.
+std::size_t check_root(const std::string& path, const storage::ReportDamage& report) {
+    auto volume = storage::PosixVolume::open(path);
+    if (!volume) return 0;  // one file, or nothing: who looks for partitions says so
+    std::size_t damages = 0;
+    if (const auto sign = cluster::read_identity(**volume); !sign) {
+        report({"kaas.json", std::nullopt, sign.error().context});
+        ++damages;
+    }
+    damages += storage::check_epoch_log(**volume, catalog::control_path(), report);
+    return damages + storage::check_journals(**volume, report);
+}
+
 storage::Result<storage::CheckSummary> check_one(const std::string& path, bool json,
                                                  std::FILE* out) {
     KAAS_TRY_ASSIGN(named, find_log_path(path));
-    return storage::check_partitions(
-        *named.volume, named.below, [&](const storage::Damage& damage) {
-            const auto file = named.prefix + damage.file;
+    const auto show_below = [&](const std::string& root) {
+        return [=](const storage::Damage& damage) {
+            const auto file = root + damage.file;
             const auto line = json ? json_of(damage, file) : text_of(damage, file);
             std::fwrite(line.data(), 1, line.size(), out);
-        });
+        };
+    };
+    const auto damages = check_root(path, show_below(path.ends_with('/') ? path : path + "/"));
+    KAAS_TRY_ASSIGN(
+        summary, storage::check_partitions(*named.volume, named.below, show_below(named.prefix)));
+    summary.damages += damages;
+    return summary;
 }
 
 }  // namespace
@@ -55,7 +81,7 @@ bool check_logs(const LogCheckCommand& command, std::FILE* out, std::string& err
         all.damages += one->damages;
     }
     // One volume of several may have none: they have moved away, or never came.
-    if (all.partitions == 0) {
+    if (all.partitions == 0 && all.damages == 0) {
         error = fmt::format("{}: no partition is there or below", fmt::join(command.paths, ", "));
         return false;
     }

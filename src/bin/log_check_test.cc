@@ -65,6 +65,47 @@ TEST_F(LogCheck, DamageIsNamedByItsAbsolutePath) {
     EXPECT_THAT(error_, HasSubstr("1 places are damaged"));
 }
 
+TEST_F(LogCheck, TheSignTheControlLogAndJournalsAreLookedAt) {
+    const auto root = std::filesystem::path(directory_->path());
+    const auto put = [&](const std::string& path, const char* text) {
+        std::filesystem::create_directories((root / path).parent_path());
+        std::ofstream(root / path) << text;
+    };
+    put("kaas.json", "{\"format\":1,\"cluster\":\"c\"}\n");
+    put("__cluster/control/00000001/control-1.jsonl",
+        "{\"log\":{\"kind\":\"control\",\"epoch\":1,\"file\":1}}\n");
+    put("__journals/1.A/00000000/journal-1.jsonl",
+        "{\"log\":{\"kind\":\"journal\",\"epoch\":0,\"file\":1},\"files\":[3]}\n");
+    put("__journals/1.A/00000000/00000000000000000003.journal", "kaasjnl2");
+    EXPECT_TRUE(run({.paths = {root}})) << error_ << shown_;
+    const struct {
+        const char* file;
+        const char* text;
+        const char* told;
+    } table[] = {
+        {"kaas.json", "{\"format\":1,\"cluster\":\"c\"]\n", "kaas.json at byte 25: "},
+        {"kaas.json", "{\"format\":1,\"cluster\":\"c\",\"crc\":\"00000000\"}\n", "its checksum"},
+        {"__cluster/control/00000001/control-1.jsonl",
+         "{\"log\":{\"kind\":\"control\",\"epoch\":2,\"file\":1}}\n",
+         "control-1.jsonl at byte 0: "},
+        {"__cluster/control/00000001/control-1.jsonl", "", "none of its epochs"},
+        {"__journals/1.A/00000000/00000000000000000003.journal", "xx", "not the beginning"},
+        {"__journals/1.A/00000000/journal-1.jsonl", "no JSON\n", "journal-1.jsonl at byte 0"},
+    };
+    for (const auto& row : table) {
+        SCOPED_TRACE(row.told);
+        std::string error;
+        const auto good = read_file(root / row.file, error);
+        ASSERT_TRUE(good) << error;
+        put(row.file, row.text);
+        EXPECT_FALSE(run({.paths = {root}}));
+        EXPECT_THAT(shown_, HasSubstr(row.told));
+        EXPECT_THAT(shown_, HasSubstr(root.string() + "/"));
+        EXPECT_THAT(error_, HasSubstr("1 places are damaged")) << shown_;
+        put(row.file, good->c_str());
+    }
+}
+
 TEST_F(LogCheck, APathWithoutAPartitionIsAnError) {
     EXPECT_FALSE(run({.paths = {directory_->path() + "/orders.A/0/00000000"}}));
     EXPECT_THAT(error_, HasSubstr("no partition"));

@@ -27,8 +27,6 @@
 namespace kaas::catalog {
 namespace {
 
-storage::EpochLogPath control_path() { return {std::string(kControlDirectory), "control"}; }
-
 /// Catalog's codes say what a controller can do about a failure of storage.
 Error from_storage(storage::Error error) {
     switch (error.code) {
@@ -82,6 +80,8 @@ storage::Result<bool> is_begun(storage::Volume& volume, const std::string& path)
 }
 
 }  // namespace
+
+storage::EpochLogPath control_path() { return {std::string(kControlDirectory), "control"}; }
 
 Result<base::ControllerEpoch> newest_begun(storage::Volume& volume, base::ControllerEpoch from) {
     for (auto epoch = from; epoch > base::ControllerEpoch(0); epoch = epoch - 1) {

@@ -17,6 +17,8 @@
 namespace kaas::catalog {
 
 inline constexpr std::string_view kControlDirectory = "__cluster/control";
+/// Where its epoch log lies on the cluster's volume.
+[[nodiscard]] storage::EpochLogPath control_path();
 
 /// The one store of metadata: an epoch log of pictures and changes, written by the controller of
 /// its epoch. Thread: passive; one call at a time, on a thread that may block.

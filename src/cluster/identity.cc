@@ -5,12 +5,14 @@
 #include "base/result.h"
 #include "cluster/error.h"
 #include "storage/error.h"
+#include "storage/line_checksum.h"
 #include "storage/volume.h"
 
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/stream_parser.hpp>
 #include <boost/json/value.hpp>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +44,35 @@ std::string text_of(const json::value* value) {
     return std::string(std::string_view(value->get_string()));
 }
 
+std::unexpected<Error> damaged(const storage::Volume& volume, std::size_t position,
+                               const std::string& why) {
+    return fail(ErrorCode::kStorage, fmt::format("{}/{} at byte {}: {}; bring it back from a copy",
+                                                 volume.root(), kFile, position, why));
+}
+
+/// Empty when its writer died: it is nothing, or begins and does not end.
+Result<std::optional<json::object>> parse_sign(const storage::Volume& volume,
+                                               std::string_view text) {
+    text = text.substr(0, text.find_last_not_of('\0') + 1);
+    const bool has_end = text.ends_with('\n');
+    text = text.substr(0, text.find_last_not_of(" \r\n") + 1);
+    if (text.empty()) return std::nullopt;
+    boost::system::error_code wrong;
+    json::stream_parser parser;
+    const auto position = parser.write(text.data(), text.size(), wrong);
+    if (wrong) return damaged(volume, position, wrong.message());
+    if (!parser.done() && !has_end) return std::nullopt;
+    if (!parser.done()) return damaged(volume, position, "incomplete JSON");
+    auto value = parser.release();
+    if (!value.is_object()) return damaged(volume, 0, "not a JSON object");
+    if (!storage::checksum_holds(text, value.get_object())) {
+        return damaged(volume, 0,
+                       "its checksum is not that of its text (delete the \"crc\" if it was mended "
+                       "by hand)");
+    }
+    return std::move(value.get_object());
+}
+
 }  // namespace
 
 Result<std::optional<Identity>> read_identity(storage::Volume& volume) {
@@ -50,10 +81,9 @@ Result<std::optional<Identity>> read_identity(storage::Volume& volume) {
         if (text.error().code == storage::ErrorCode::kNotFound) return std::nullopt;
         return failed(std::move(text).error());
     }
-    boost::system::error_code wrong;
-    const auto value = json::parse(*text, wrong);
-    const auto* object = value.if_object();
-    if (wrong || object == nullptr) return std::nullopt;  // its writer died
+    KAAS_TRY_ASSIGN(parsed, parse_sign(volume, *text));
+    if (!parsed) return std::nullopt;
+    const auto* object = &*parsed;
     const auto* format = object->if_contains("format");
     const auto* cluster = object->if_contains("cluster");
     if (format == nullptr || !format->is_int64() || cluster == nullptr || !cluster->is_string()) {
@@ -87,7 +117,7 @@ Result<void> write_identity(storage::Volume& volume, const Identity& identity) {
         file = volume.create(kFile);
     }
     if (!file) return failed(std::move(file).error());
-    const auto text = json::serialize(to_json(identity)) + "\n";
+    const auto text = storage::with_checksum(json::serialize(to_json(identity))) + "\n";
     const auto bytes = base::as_bytes(text);
     auto done = (*file)->write_at(0, {&bytes, 1});
     if (done) done = (*file)->sync();

@@ -28,7 +28,8 @@ struct Identity {
     std::optional<base::BrokerId> broker{};
 };
 
-/// Empty when there is no sign yet, or a torn one. Errors: kNewerFormat, kStorage.
+/// Empty when there is no sign yet, or only the beginning of one. Errors: kNewerFormat; kStorage,
+/// with file and offset for one that is damaged.
 [[nodiscard]] Result<std::optional<Identity>> read_identity(storage::Volume& volume);
 /// Puts up the sign if it is not there; durable on return, for its absence says that the volume was
 /// never used. Errors: kStorage.

@@ -265,9 +265,11 @@ std::vector<MissingVolume> take_out_missing(Survey& survey, const catalog::Image
         if (!is_new || held.empty()) return false;
         missing.push_back(
             {volume.name, root, held.mapped(),
-             fmt::format("{0} is empty; mount what belongs there, or, if it is lost, delete its "
-                         "topics and call {0} by a new name (kaas.volume.<name>.path)",
-                         root)});
+             fmt::format(
+                 "{0} is empty, or its kaas.json is not whole; mount what belongs there, or, "
+                 "if it is lost, delete its topics and call {0} by a new name "
+                 "(kaas.volume.<name>.path)",
+                 root)});
         return true;
     });
     for (const auto& [name, partitions] : used) {

@@ -9,6 +9,7 @@
 #include "storage/manifest.h"
 #include "storage/segment.h"
 #include "storage/sparse_index.h"
+#include "storage/void_epochs.h"
 #include "storage/volume.h"
 #include "wire/record_batch.h"
 
@@ -41,8 +42,7 @@ struct Found {
 
 class Checker {
 public:
-    Checker(Volume& volume, const std::function<void(const Damage&)>& report)
-        : volume_(volume), report_(report) {}
+    Checker(Volume& volume, const ReportDamage& report) : volume_(volume), report_(report) {}
 
     Result<CheckSummary> run(const std::string& path) {
         KAAS_TRY_ASSIGN(names, volume_.list(path));
@@ -68,8 +68,11 @@ private:
     [[nodiscard]] bool is_partition(const std::string& path,
                                     const std::vector<std::string>& names) {
         return std::ranges::any_of(names, [&](const std::string& name) {
-            const auto first = fmt::format("{}/{}/manifest-1.jsonl", path, name);
-            return parse_epoch_name(name) && volume_.open(first, OpenMode::kRead);
+            if (!parse_epoch_name(name)) return false;
+            const auto files = volume_.list(fmt::format("{}/{}", path, name));
+            return files && std::ranges::any_of(*files, [](const std::string& file) {
+                       return file == "manifest-1.jsonl" || file.ends_with(".log");
+                   });
         });
     }
 
@@ -81,18 +84,47 @@ private:
     /// The newest epoch that has a picture says what counts.
     void partition(const std::string& path, const std::vector<std::int32_t>& newest_first) {
         ++summary_.partitions;
+        std::vector<std::int32_t> voids;
+        base::Offset end{0};
         for (const auto epoch : newest_first) {
             auto state = read_epoch(volume_, {.directory = path, .kind = "manifest"}, epoch);
-            if (!state && state.error().code == ErrorCode::kNotFound) continue;
-            const auto name = fmt::format("{}/{}", path, epoch_name(epoch));
-            if (!state) return damage(name, std::nullopt, state.error().context);
-            if (!*state) continue;
+            if (!state && state.error().code != ErrorCode::kNotFound) {
+                return damage(fmt::format("{}/{}", path, epoch_name(epoch)), std::nullopt,
+                              state.error().context);
+            }
+            if (!state || !*state) {
+                voids.push_back(epoch);
+                continue;
+            }
             const auto manifest = Manifest::from(**state);
-            if (!manifest) return damage(name, std::nullopt, manifest.error().context);
+            if (!manifest) {
+                return damage(fmt::format("{}/{}", path, epoch_name(epoch)), std::nullopt,
+                              manifest.error().context);
+            }
             for (const auto& facts : manifest->sealed) segment(path, facts, manifest->epochs);
             if (manifest->active) segment(path, *manifest->active, manifest->epochs);
-            return;
+            end = end_of_tail(path, *manifest);
+            break;
         }
+        for (const auto epoch : voids) void_epoch(path, base::LeaderEpoch{epoch}, end);
+    }
+
+    /// Where a broker that opens the log would find its end.
+    [[nodiscard]] base::Offset end_of_tail(const std::string& path, const Manifest& manifest) {
+        if (!manifest.active) return manifest.end();
+        const auto log = PartitionPaths{path}.file(manifest.active->name(), ".log");
+        const auto end = end_of_batches(volume_, log);
+        return std::max(manifest.end(), end ? end->value_or(base::Offset{0}) : base::Offset{0});
+    }
+
+    void void_epoch(const std::string& path, base::LeaderEpoch epoch, base::Offset end) {
+        const auto stray = find_stray_records(volume_, {path}, epoch, end);
+        if (!stray) return damage(path, std::nullopt, stray.error().context);
+        if (!*stray) return;
+        damage((*stray)->file, std::nullopt,
+               fmt::format("its epoch has no manifest; it holds records up to offset {}, and the "
+                           "log ends at {} without them",
+                           (*stray)->end, end));
     }
 
     void segment(const std::string& directory, const SegmentFacts& facts,
@@ -102,48 +134,59 @@ private:
         const auto log = paths.file(facts.name(), ".log");
         const auto found = batches(log, facts, epochs);
         if (!found) return damage(log, std::nullopt, found.error().context);
-        check_offsets(paths.file(facts.name(), ".index"), facts, *found);
-        check_times(paths.file(facts.name(), ".timeindex"), facts, *found);
+        if (!*found) return;  // told, and its indexes lead to what is not known
+        check_offsets(paths.file(facts.name(), ".index"), facts, **found);
+        check_times(paths.file(facts.name(), ".timeindex"), facts, **found);
     }
 
-    /// Errors: the volume's.
-    Result<std::vector<Found>> batches(const std::string& path, const SegmentFacts& facts,
-                                       const LeaderEpochs& epochs) {
+    /// Empty when there is damage, which is told. Errors: the volume's.
+    Result<std::optional<std::vector<Found>>> batches(const std::string& path,
+                                                      const SegmentFacts& facts,
+                                                      const LeaderEpochs& epochs) {
         KAAS_TRY_ASSIGN(file, volume_.open(path, OpenMode::kRead));
         KAAS_TRY_ASSIGN(size, file->size());
-        if (size < facts.bytes) {
-            damage(path, size, fmt::format("the file ends; {} bytes were recorded", facts.bytes));
-        }
         const auto end = std::min(size, facts.bytes);
+        bool good = true;        // all so far
+        bool in_damage = false;  // the batch before was bad
+        const auto bad = [&](std::uint64_t position, std::string why) {
+            if (!in_damage) damage(path, position, std::move(why));
+            in_damage = true;
+            good = false;
+        };
         std::vector<Found> found;
         std::vector<std::byte> bytes;
         auto expected = facts.base;
         std::int64_t newest_ms = -1;
-        for (std::uint64_t position = 0; position < end;) {
+        for (std::uint64_t position = 0; position < end; position += bytes.size()) {
             bytes.resize(std::min<std::uint64_t>(wire::BatchHeader::kBytes, end - position));
             KAAS_TRY_ASSIGN(got, file->read_at(position, bytes));
             bytes.resize(got);
             const auto header = wire::BatchHeader::parse(bytes);
             if (!header || header->size() > end - position) {
-                damage(path, position, header ? "a batch beyond the end" : header.error().context);
-                return found;  // where the next one begins cannot be known
+                bad(position, header ? "a batch beyond the end" : header.error().context);
+                break;  // where the next one begins cannot be known
             }
             bytes.resize(header->size());
             KAAS_TRY(read_exactly(*file, position, bytes, Patience::kMayBlock));
             ++summary_.batches;
-            if (const auto wrong = fault_of(bytes, *header, facts, epochs, expected)) {
-                damage(path, position, *wrong);
-            } else {
-                expected = base::Offset{header->last_offset() + 1};
-                newest_ms = std::max(newest_ms, header->max_timestamp);
-                found.push_back({.position = position,
-                                 .last_offset = base::Offset{header->last_offset()},
-                                 .max_timestamp_ms = header->max_timestamp,
-                                 .newest_so_far_ms = newest_ms});
+            // Behind damage, what is next is not known.
+            const bool in_a_row = facts.compaction == 0 && !in_damage;
+            if (auto wrong = fault_of(bytes, *header, facts, epochs, expected, in_a_row)) {
+                bad(position, std::move(*wrong));
+                continue;
             }
-            position += bytes.size();
+            in_damage = false;
+            expected = base::Offset{header->last_offset() + 1};
+            newest_ms = std::max(newest_ms, header->max_timestamp);
+            found.push_back({.position = position,
+                             .last_offset = base::Offset{header->last_offset()},
+                             .max_timestamp_ms = header->max_timestamp,
+                             .newest_so_far_ms = newest_ms});
         }
-        check_end(path, end, facts, expected, newest_ms);
+        if (size < facts.bytes) {
+            bad(size, fmt::format("the file ends; {} bytes were recorded", facts.bytes));
+        }
+        if (!good || !check_end(path, end, facts, expected, newest_ms)) return std::nullopt;
         return found;
     }
 
@@ -151,10 +194,10 @@ private:
                                                              const wire::BatchHeader& header,
                                                              const SegmentFacts& facts,
                                                              const LeaderEpochs& epochs,
-                                                             base::Offset expected) {
+                                                             base::Offset expected, bool in_a_row) {
         if (const auto whole = check_stored(bytes); !whole) return whole.error().context;
         const base::Offset base{header.base_offset};
-        const bool follows = facts.compaction == 0 ? base == expected : base >= expected;
+        const bool follows = in_a_row ? base == expected : base >= expected;
         if (!follows || header.last_offset() >= facts.end.value()) {
             return fmt::format("offsets {} to {}, where {} is next and {} the end", base,
                                header.last_offset(), expected, facts.end);
@@ -167,9 +210,10 @@ private:
         return std::nullopt;
     }
 
-    void check_end(const std::string& path, std::uint64_t end, const SegmentFacts& facts,
-                   base::Offset expected, std::int64_t newest_ms) {
-        if (facts.compaction != 0) return;  // may end in a hole
+    [[nodiscard]] bool check_end(const std::string& path, std::uint64_t end,
+                                 const SegmentFacts& facts, base::Offset expected,
+                                 std::int64_t newest_ms) {
+        if (facts.compaction != 0) return true;  // may end in a hole
         if (expected != facts.end) {
             damage(
                 path, end,
@@ -178,7 +222,10 @@ private:
             damage(path, std::nullopt,
                    fmt::format("its newest time is {}, the manifest says {}", newest_ms,
                                facts.max_timestamp_ms));
+        } else {
+            return true;
         }
+        return false;
     }
 
     /// Calls `fault_of_entry` with each entry of an index; an absent file is an empty one.
@@ -228,14 +275,14 @@ private:
     }
 
     Volume& volume_;
-    const std::function<void(const Damage&)>& report_;
+    const ReportDamage& report_;
     CheckSummary summary_;
 };
 
 }  // namespace
 
 Result<CheckSummary> check_partitions(Volume& volume, const std::string& path,
-                                      const std::function<void(const Damage&)>& report) {
+                                      const ReportDamage& report) {
     return Checker(volume, report).run(path);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "storage/epoch_log.h"
 #include "storage/error.h"
 #include "storage/volume.h"
 
@@ -25,14 +26,25 @@ struct CheckSummary {
     std::size_t damages = 0;
 };
 
+using ReportDamage = std::function<void(const Damage&)>;
+
 /// Holds partitions against their manifests: every segment that counts is there and long enough,
 /// its batches have the right checksums, their offsets go in a row, their leader epochs and times
 /// are those that the manifest tells, and what an index promises is where it says. `path` is a
 /// partition's directory or one above. What a manifest does not count (a tail that was never
-/// recorded, files of old epochs) is not looked at. Reads only; beside a broker, what that removes
-/// meanwhile shows as missing. Blocks.
+/// recorded, files of old epochs) is not looked at, but for records of newer epochs that have no
+/// manifest. Damage that goes on from batch to batch is told once, and of a segment whose log is
+/// damaged the indexes are not looked at. Reads only; beside a broker, what that removes meanwhile
+/// shows as missing. Blocks.
 /// Errors: the volume's, when `path` itself cannot be read.
-[[nodiscard]] Result<CheckSummary> check_partitions(
-    Volume& volume, const std::string& path, const std::function<void(const Damage&)>& report);
+[[nodiscard]] Result<CheckSummary> check_partitions(Volume& volume, const std::string& path,
+                                                    const ReportDamage& report);
+
+/// Reads the epoch log, if there is one, down to its newest picture. Gives how many damages.
+[[nodiscard]] std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path,
+                                          const ReportDamage& report);
+
+/// Reads the journals of brokers at a volume's root. Gives how many damages.
+[[nodiscard]] std::size_t check_journals(Volume& volume, const ReportDamage& report);
 
 }  // namespace kaas::storage

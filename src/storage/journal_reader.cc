@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -191,18 +192,24 @@ void JournalImage::add(const std::string& path, std::uint64_t number, std::share
     const auto shared_path = std::make_shared<const std::string>(path);
     for (const auto& entry : contents.entries) {
         pieces_[entry.key].push_back({file, shared_path, entry});
-        if (!entry.whole) {
-            base::log::error("storage", "{} at byte {}: damaged; entries behind it are good", path,
-                             entry.position);
-        }
     }
-    for (const auto position : contents.gaps) {
-        gaps_.push_back({shared_path, number, position});
-        base::log::error("storage", "{} at byte {}: damaged, and nobody can say whose it was", path,
-                         position);
+    for (const auto position : contents.gaps) gaps_.push_back({shared_path, number, position});
+}
+
+void JournalImage::log(const std::string& name) const {
+    std::size_t entries = 0;
+    std::size_t damaged = 0;
+    for (const auto& [key, pieces] : pieces_) {
+        entries += pieces.size();
+        damaged += static_cast<std::size_t>(
+            std::ranges::count_if(pieces, [](const Piece& piece) { return !piece.extent.whole; }));
     }
-    base::log::info("storage", "{}: {} entries up to {}", path, contents.entries.size(),
-                    contents.end);
+    base::log::info("storage", "journal {}: {} entries", name, entries);
+    if (damaged == 0 && gaps_.empty()) return;
+    base::log::error("storage",
+                     "journal {}: {} entries are damaged, and {} places of which nobody can say "
+                     "whose entries stood there; good ones stand behind",
+                     name, damaged, gaps_.size());
 }
 
 const JournalImage::Gap* JournalImage::gap_behind(const JournalKey& key) const {
@@ -229,7 +236,11 @@ void JournalImage::for_each(const std::function<void(const JournalKey&)>& visit)
 Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::string& name,
                                                                  const Owner& owner) {
     const bool over = owner.broker == self_.broker && owner.incarnation != self_.incarnation;
-    if (!over) return JournalImage::read(volume_, name);
+    if (!over) {
+        KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
+        image->log(name);
+        return image;
+    }
     std::shared_ptr<Known> known;
     {
         base::MutexLock lock(mutex_);
@@ -240,6 +251,7 @@ Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::stri
     base::MutexLock lock(known->mutex);
     if (known->image == nullptr) {
         KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
+        image->log(name);
         std::unordered_set<JournalKey> needed;
         image->for_each([&](const JournalKey& key) { needed.insert(key); });
         known->needed = std::move(needed);

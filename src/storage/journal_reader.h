@@ -48,6 +48,8 @@ public:
     [[nodiscard]] std::span<const Gap> gaps() const { return gaps_; }
     /// Calls `visit` for every log that has entries.
     void for_each(const std::function<void(const JournalKey&)>& visit) const;
+    /// Tells the process's log what was found.
+    void log(const std::string& name) const;
 
 private:
     /// Behind what was added before.
