@@ -52,6 +52,12 @@ bool is_cordoned(const catalog::Image& image, const catalog::Broker& broker,
         named, [&](const std::string& path) { return path == "*" || path == about->second.path; });
 }
 
+bool all_cordoned(const catalog::Image& image, const catalog::Broker& broker) {
+    return broker.living() && std::ranges::all_of(broker.sessions, [&](const auto& session) {
+               return is_cordoned(image, broker, session.first);
+           });
+}
+
 VolumeUse::VolumeUse(const catalog::Image& image) : image_(image) {
     image.for_each_topic([&](const catalog::Topic& topic) {
         for (const auto& partition : topic.partitions) {

@@ -24,6 +24,8 @@ struct Placement {
 /// `cordoned.log.dirs` of the broker or of all, else by what the broker said of itself.
 [[nodiscard]] bool is_cordoned(const catalog::Image& image, const catalog::Broker& broker,
                                std::string_view volume);
+/// True when the broker lives, and each of its volumes is cordoned.
+[[nodiscard]] bool all_cordoned(const catalog::Image& image, const catalog::Broker& broker);
 
 /// How many partitions each volume of each broker leads, and will lead by what was placed since.
 class VolumeUse {

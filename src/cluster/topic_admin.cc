@@ -124,8 +124,13 @@ Result<void> check_replicas(const std::vector<base::BrokerId>& brokers,
     auto sorted = brokers;
     std::ranges::sort(sorted);
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-        if (image.broker(sorted[i]) == nullptr) {
+        const auto* broker = image.broker(sorted[i]);
+        if (broker == nullptr) {
             return bad(fmt::format("broker {}, but no such broker is registered.", sorted[i]));
+        }
+        if (all_cordoned(image, *broker)) {
+            return bad(
+                fmt::format("broker {}, but all its log directories are cordoned.", sorted[i]));
         }
         if (i > 0 && sorted[i] == sorted[i - 1]) {
             return bad(fmt::format("the broker {} more than once.", sorted[i]));
@@ -188,6 +193,14 @@ Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image&
     return places;
 }
 
+/// Apache `StripedReplicaPlacer`.
+std::unexpected<Error> no_broker_for(std::size_t factor) {
+    return fail(ErrorCode::kInvalidReplicationFactor,
+                fmt::format("Unable to replicate the partition {} time(s): All brokers are "
+                            "currently fenced, or have all their log directories cordoned.",
+                            factor));
+}
+
 Result<std::vector<Placement>> place_new(const NewTopic& topic, const ControllerConfig& config,
                                          const Image& image) {
     if (!topic.assignments.empty()) return place_by_hand(topic, image);
@@ -204,12 +217,7 @@ Result<std::vector<Placement>> place_new(const NewTopic& topic, const Controller
                                                        : topic.replication_factor;
     auto places = place(image, static_cast<std::size_t>(count), static_cast<std::size_t>(factor));
     if (!places.empty()) return places;
-    return fail(
-        ErrorCode::kInvalidReplicationFactor,
-        fmt::format(
-            "Unable to replicate the partition {} time(s): All brokers are currently fenced "
-            "or in controlled shutdown.",
-            factor));
+    return no_broker_for(static_cast<std::size_t>(factor));
 }
 
 /// Fills `answer` for a topic whose name is good, and makes it unless it is only to be validated.
@@ -265,13 +273,7 @@ Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
     } else {
         places = place(draft.image(), more, factor);
     }
-    if (places.empty()) {
-        return fail(
-            ErrorCode::kInvalidReplicationFactor,
-            fmt::format("Unable to replicate the partition {} time(s): All brokers are currently "
-                        "fenced or in controlled shutdown.",
-                        factor));
-    }
+    if (places.empty()) return no_broker_for(factor);
     if (validate_only) return {};
     catalog::PartitionsAdded change{topic->id, {}};
     for (const auto& placement : places) change.partitions.push_back(new_partition(placement));

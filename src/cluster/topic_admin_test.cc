@@ -236,8 +236,28 @@ TEST_F(TopicAdmin, NoLivingBrokerMeansNoTopic) {
     image_ = catalog::ImageEditor("c").finish();
     expect_error(
         create({.name = "a"}).outcome, ErrorCode::kInvalidReplicationFactor,
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced or in "
-        "controlled shutdown.");
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have "
+        "all their log directories cordoned.");
+}
+
+TEST_F(TopicAdmin, BrokersWithAllDirectoriesCordonedGetApachesWords) {
+    catalog::Broker broker{.id = base::BrokerId(1)};
+    broker.sessions.emplace("main", base::Incarnation{base::Uuid::random()});
+    broker.volumes["main"].cordoned = true;
+    catalog::ImageEditor editor("c");
+    ASSERT_TRUE(editor.apply(catalog::BrokerRegistered{broker}));
+    image_ = std::move(editor).finish();
+    expect_error(create({.name = "a"}).outcome, ErrorCode::kInvalidReplicationFactor,
+                 "Unable to replicate the partition 1 time(s): All brokers are currently fenced, "
+                 "or have all their log directories cordoned.");
+    expect_error(create({.name = "a",
+                         .partitions = -1,
+                         .replication_factor = -1,
+                         .assignments = {{0, brokers({1})}}})
+                     .outcome,
+                 ErrorCode::kInvalidReplicaAssignment,
+                 "The manual partition assignment includes broker 1, but all its log directories "
+                 "are cordoned.");
 }
 
 TEST_F(TopicAdmin, GrowthFaultsGetApachesWords) {

@@ -138,9 +138,10 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged_or_read(chaos, broker, 
     f"fail fsync EIO 1 {LOGS}",
     f"fail write EIO 1 {LOGS}",
     f"fail write ENOSPC 1 {LOGS}",
+    f"fail write EDQUOT 1 {LOGS}",
     f"fail fsyncdir EIO 1 {PARTITION}",
     f"fail create EMFILE 1 {PARTITION}",
-], ids=["fsync", "write", "space", "fsyncdir", "open"])
+], ids=["fsync", "write", "space", "quota", "fsyncdir", "open"])
 def test_a_failed_call_costs_an_epoch_and_no_record(chaos, plain_broker, request, fault):
     with load(plain_broker) as (writer, reader):
         for _ in range(rounds(request, 2, 8)):  # the pauses between epochs grow to 30 s
@@ -199,8 +200,9 @@ def reigns(chaos):
 
 @pytest.mark.parametrize(("error", "operations"), [
     ("ENOSPC", ("write", "create", "mkdir")),
+    ("EDQUOT", ("write", "create", "mkdir")),
     ("EROFS", ("write", "create", "mkdir", "unlink", "rmdir", "rename", "fsync")),
-], ids=["full", "read-only"])
+], ids=["full", "over-quota", "read-only"])
 def test_a_volume_that_takes_nothing_for_a_while_ends_no_process(chaos, broker, error, operations):
     with load(broker) as (writer, reader):
         first, before = reigns(chaos), epochs(chaos)

@@ -6,8 +6,7 @@
 namespace kaas::broker {
 
 /// Api 34: begins to move partitions to other directories of this broker; DescribeLogDirs tells how
-/// far they are.
-[[nodiscard]] wire::AlterReplicaLogDirsResponse alter_replica_log_dirs(
-    const Call& call, const wire::AlterReplicaLogDirsRequest& request);
+/// far they are. Asks the volumes whether they have room, on the I/O pool.
+void alter_replica_log_dirs(CallPtr call, wire::AlterReplicaLogDirsRequest request);
 
 }  // namespace kaas::broker
