@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "storage/epoch_beginning.h"
 
 #include <fmt/format.h>
 
@@ -276,27 +277,19 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
 // ---- files of this epoch ----------------------------------------------------------------------
 
 Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
-    const auto directory = paths_.epoch_directory(options_.epoch);
     if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory, syncs));
-    KAAS_TRY(volume_.make_directory(directory));
-    auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.base},
-                                             IndexOrigin::kNew);
-    KAAS_TRY(segment->create(volume_));
-    KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-    KAAS_TRY(sync_directory(volume_, directory, syncs));
-    active_ = std::move(segment);
-    active_log_ = std::move(log);
+    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths_, {options_.epoch, written_.base}));
+    KAAS_TRY(sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs));
+    active_ = std::move(first.segment);
+    active_log_ = std::move(first.log);
     return {};
 }
 
 Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
-    KAAS_TRY_ASSIGN(
-        epoch_log,
-        EpochLog::create(volume_, {.directory = options_.directory, .kind = "manifest"},
-                         options_.epoch.value(), manifest_.picture(),
-                         {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
+    KAAS_TRY_ASSIGN(epoch_log,
+                    write_first_picture(volume_, paths_, options_.epoch, manifest_, syncs));
     fresh_epoch_log_ = std::move(epoch_log);
     return {};
 }

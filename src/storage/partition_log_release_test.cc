@@ -5,12 +5,12 @@
 #include "base/executor.h"
 #include "base/ids.h"
 #include "base/uuid.h"
+#include "storage/epoch_beginning.h"
 #include "storage/journal.h"
 #include "storage/log_dir.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/partition_log_fixture.h"
-#include "storage/recovery.h"
 #include "storage/testing_log.h"
 #include "storage/testing_session.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "storage/epoch_beginning.h"
 #include "storage/error.h"
 #include "storage/memory_volume.h"
 #include "storage/offset_map.h"

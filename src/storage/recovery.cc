@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "storage/batch_check.h"
+#include "storage/epoch_beginning.h"
 #include "storage/epoch_reader.h"
 #include "storage/journal.h"
 #include "storage/journal_reader.h"
@@ -184,11 +185,8 @@ public:
 
     /// The commit point. To be durable before `finish`.
     [[nodiscard]] Result<void> write_picture(Syncs syncs) {
-        KAAS_TRY_ASSIGN(
-            epoch_log,
-            EpochLog::create(volume_, manifest_path(), options_.epoch.value(),
-                             begun_->manifest.picture(),
-                             {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs}));
+        KAAS_TRY_ASSIGN(epoch_log, write_first_picture(volume_, paths_, options_.epoch,
+                                                       begun_->manifest, syncs));
         begun_->epoch_log = std::move(epoch_log);
         return {};
     }
@@ -391,11 +389,8 @@ private:
     /// Copies the tail into our own first segment, and fsyncs it there.
     [[nodiscard]] Result<void> begin(Syncs syncs) {
         const auto base = recorded_end_;
-        KAAS_TRY(volume_.make_directory(paths_.epoch_directory(options_.epoch)));
-        auto segment =
-            std::make_shared<Segment>(paths_, SegmentName{options_.epoch, base}, IndexOrigin::kNew);
-        KAAS_TRY(segment->create(volume_));
-        KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
+        KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths_, {options_.epoch, base}));
+        auto& [segment, log] = first;
         auto plan = plan_from(base);
         KAAS_TRY(copy_tail(tail_end_, *segment, *log, plan));
         if (plan.facts().end < manifest_.log_start) {
@@ -518,21 +513,7 @@ private:
     std::uint64_t from_journal_ = 0;
 };
 
-[[nodiscard]] std::string topic_of(const std::string& directory) {
-    return directory.substr(0, directory.rfind('/'));
-}
-
 }  // namespace
-
-Result<void> make_topic_directory(Volume& volume, const std::string& directory) {
-    return make_directory_if_missing(volume, topic_of(directory));
-}
-
-Result<void> make_partition_directory(Volume& volume, const std::string& directory, Syncs syncs) {
-    KAAS_TRY(sync_directory(volume, "", syncs));
-    KAAS_TRY(make_directory_if_missing(volume, directory));
-    return sync_directory(volume, topic_of(directory), syncs);
-}
 
 Result<Opened> recover(const PartitionLogOptions& options) {
     return std::move(recover_together({&options, 1}).front());

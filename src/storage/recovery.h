@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace kaas::storage {
@@ -41,15 +40,5 @@ struct Opened {
 /// for all of them, where the volume can do so. In order of `options`.
 [[nodiscard]] std::vector<Result<Opened>> recover_together(
     std::span<const PartitionLogOptions> options);
-
-/// Makes the topic's directory of `<topic>/<partition>`; that it exists already is fine. Only at an
-/// opening, never at a write: an epoch that outlives its topic must not make it again (DESIGN 8).
-/// Durable by name once `make_partition_directory` is.
-[[nodiscard]] Result<void> make_topic_directory(Volume& volume, const std::string& directory);
-
-/// Makes the partition's directory in its topic's; that it exists already is fine. Both are durable
-/// by name then. Errors: kNotFound when the topic's is not there (any more), the volume's.
-[[nodiscard]] Result<void> make_partition_directory(Volume& volume, const std::string& directory,
-                                                    Syncs syncs = Syncs::kNow);
 
 }  // namespace kaas::storage

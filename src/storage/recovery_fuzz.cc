@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "storage/epoch_beginning.h"
 #include "storage/producer_state.h"
 #include "storage/testing_log.h"
 
