@@ -150,11 +150,6 @@ private:
     [[nodiscard]] storage::Result<bool> copy(const HostedPartitionPtr& partition,
                                              const storage::LogPtr& log, const std::string& volume)
         KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<bool> copy_view(const HostedPartitionPtr& partition,
-                                                  const storage::LogPtr& log,
-                                                  const std::string& volume,
-                                                  const storage::LogView& view)
-        KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool hand_over(const HostedPartitionPtr& partition, const storage::LogPtr& log,
                                  const std::string& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool remove_copy(const HostedPartition& partition,

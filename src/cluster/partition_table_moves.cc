@@ -10,9 +10,7 @@
 #include "cluster/partition_table_impl.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
-#include "storage/log_view.h"
 #include "storage/partition_log.h"
-#include "storage/recovery.h"
 #include "storage/segment.h"
 #include "storage/segment_move.h"
 
@@ -100,67 +98,18 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
     flush();
 }
 
-namespace {
-
-/// Removes the copies of segments that have left the log since. `present` is what may be there.
-storage::Result<void> drop_gone(storage::Volume& volume, const storage::PartitionPaths& paths,
-                                const storage::LogView& view,
-                                std::set<storage::SegmentName>& present) {
-    std::set<storage::SegmentName> now;
-    for (const auto& span : *view.sealed) now.insert(span.facts.name());
-    if (view.last.segment) now.insert(view.last.facts.name());
-    for (const auto& name : present) {
-        if (!now.contains(name)) KAAS_TRY(storage::remove_segment(volume, paths, name));
-    }
-    present = std::move(now);
-    return {};
-}
-
-}  // namespace
-
-/// Copies until little is left for the time in which nobody is served. False: not wanted any more.
+/// False: not wanted any more.
 storage::Result<bool> PartitionTable::Impl::copy(const HostedPartitionPtr& partition,
                                                  const storage::LogPtr& log,
                                                  const std::string& volume) {
-    constexpr std::uint64_t kLittle = std::uint64_t{4} << 20;
-    constexpr int kMostRounds = 8;
     auto& to = *options_.places.find(volume)->second.volume;
-    KAAS_TRY(storage::make_topic_directory(to, partition->directory()));
-    KAAS_TRY(storage::make_partition_directory(to, partition->directory()));
-    std::uint64_t before = 0;
-    std::set<storage::SegmentName> present;
-    for (int round = 0; round < kMostRounds; ++round) {
-        const auto view = log->view();
-        KAAS_TRY(drop_gone(to, {partition->directory()}, view, present));
-        auto copied = copy_view(partition, log, volume, view);
-        // A segment that has left the log meanwhile is not in the next view.
-        const bool left = !copied && copied.error().code == storage::ErrorCode::kNotFound;
-        if (!left && (!copied || !*copied)) return copied;
-        const auto now = view.bytes();
-        if (!left && now - std::min(now, before) <= kLittle) break;
-        before = now;
-    }
-    return true;
-}
-
-storage::Result<bool> PartitionTable::Impl::copy_view(const HostedPartitionPtr& partition,
-                                                      const storage::LogPtr& log,
-                                                      const std::string& volume,
-                                                      const storage::LogView& view) {
-    auto& from = log->log_dir().volume();
-    auto& to = *options_.places.find(volume)->second.volume;
-    auto spans = *view.sealed;
-    if (view.last.segment) spans.push_back(view.last);
-    std::uint64_t bytes = 0;
-    for (const auto& span : spans) {
-        KAAS_TRY(storage::copy_segment(from, to, {partition->directory()}, span.facts));
-        bytes += span.facts.bytes;
+    return storage::copy_log(*log, to, [&](std::uint64_t bytes, base::Offset end) {
         base::MutexLock lock(mutex_);
         if (!is_carried(*partition, log, volume)) return false;
         partition->moving->bytes = std::max(partition->moving->bytes, bytes);
-        partition->moving->end = std::max(partition->moving->end, span.facts.end);
-    }
-    return true;  // it is asked again when it is handed over
+        partition->moving->end = std::max(partition->moving->end, end);
+        return true;
+    });
 }
 
 /// False: not wanted any more, and the job goes on.

@@ -2,7 +2,11 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "storage/epoch_beginning.h"
 #include "storage/error.h"
+#include "storage/log_dir.h"
+#include "storage/log_view.h"
+#include "storage/partition_log.h"
 #include "storage/segment.h"
 #include "storage/volume.h"
 
@@ -10,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +96,63 @@ Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
     KAAS_TRY(to.sync_directory(directory));
     if (directory != epoch) KAAS_TRY(to.sync_directory(epoch));
     return to.sync_directory(paths.directory);
+}
+
+namespace {
+
+/// What is left to copy while nobody is served.
+constexpr std::uint64_t kLittleBytes = std::uint64_t{4} << 20;
+/// A log that grows faster than it is copied is handed over all the same.
+constexpr int kMostRounds = 8;
+
+using GoOn = std::function<bool(std::uint64_t bytes, base::Offset end)>;
+
+/// Removes the copies of segments that have left the log since. `present` is what may be there.
+[[nodiscard]] Result<void> drop_gone(Volume& volume, const PartitionPaths& paths,
+                                     const LogView& view, std::set<SegmentName>& present) {
+    std::set<SegmentName> now;
+    for (const auto& span : *view.sealed) now.insert(span.facts.name());
+    if (view.last.segment) now.insert(view.last.facts.name());
+    for (const auto& name : present) {
+        if (!now.contains(name)) KAAS_TRY(remove_segment(volume, paths, name));
+    }
+    present = std::move(now);
+    return {};
+}
+
+[[nodiscard]] Result<bool> copy_view(Volume& from, Volume& to, const PartitionPaths& paths,
+                                     const LogView& view, const GoOn& go_on) {
+    auto spans = *view.sealed;
+    if (view.last.segment) spans.push_back(view.last);
+    std::uint64_t bytes = 0;
+    for (const auto& span : spans) {
+        KAAS_TRY(copy_segment(from, to, paths, span.facts));
+        bytes += span.facts.bytes;
+        if (!go_on(bytes, span.facts.end)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<bool> copy_log(PartitionLog& log, Volume& to, const GoOn& go_on) {
+    const PartitionPaths paths{log.directory()};
+    KAAS_TRY(make_topic_directory(to, paths.directory));
+    KAAS_TRY(make_partition_directory(to, paths.directory));
+    std::uint64_t before = 0;
+    std::set<SegmentName> present;
+    for (int round = 0; round < kMostRounds; ++round) {
+        const auto view = log.view();
+        KAAS_TRY(drop_gone(to, paths, view, present));
+        auto copied = copy_view(log.log_dir().volume(), to, paths, view, go_on);
+        // A segment that has left the log meanwhile is not in the next view.
+        const bool left = !copied && copied.error().code == ErrorCode::kNotFound;
+        if (!left && (!copied || !*copied)) return copied;
+        const auto now = view.bytes();
+        if (!left && now - std::min(now, before) <= kLittleBytes) break;
+        before = now;
+    }
+    return true;
 }
 
 namespace {
