@@ -88,6 +88,12 @@ protected:
         controller_->create_topics(request, std::move(reply));
         return answer;
     }
+    base::ProducerId next_producer_id() {
+        auto [answer, reply] = slot<ProducerIdBlock>();
+        controller_->allocate_producer_ids(1000, std::move(reply));
+        controller_->step();
+        return (***answer).first;
+    }
     void applied(int broker) {
         controller_->applied(base::BrokerId(broker), pushes_.back().image->version());
     }
@@ -261,17 +267,11 @@ TEST_F(ControllerTest, ReportsInTheHandsOfAFailedStepAreActedOnByTheNextReign) {
 }
 
 TEST_F(ControllerTest, ProducerIdsOfTheNextReignAreItsOwn) {
-    const auto ask = [&] {
-        auto [answer, reply] = slot<ProducerIdBlock>();
-        controller_->allocate_producer_ids(1000, std::move(reply));
-        controller_->step();
-        return ***answer;
-    };
-    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{1} << 32));
+    EXPECT_EQ(next_producer_id(), base::ProducerId(std::int64_t{1} << 32));
     create("a");
     fail_a_step();
     begin_reign_of(*controller_);
-    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{2} << 32));
+    EXPECT_EQ(next_producer_id(), base::ProducerId(std::int64_t{2} << 32));
 }
 
 TEST_F(ControllerTest, SucceededControllerAnswersNobody) {
@@ -294,17 +294,11 @@ TEST_F(ControllerTest, EndAnswersWhatIsInHand) {
 }
 
 TEST_F(ControllerTest, ProducerIdsCarryTheEpochAndNeverRepeat) {
-    const auto ask = [&] {
-        auto [answer, reply] = slot<ProducerIdBlock>();
-        controller_->allocate_producer_ids(1000, std::move(reply));
-        controller_->step();
-        return ***answer;
-    };
-    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{1} << 32));
-    EXPECT_EQ(ask().first, base::ProducerId((std::int64_t{1} << 32) + 1000));
+    EXPECT_EQ(next_producer_id(), base::ProducerId(std::int64_t{1} << 32));
+    EXPECT_EQ(next_producer_id(), base::ProducerId((std::int64_t{1} << 32) + 1000));
     volume_.crash();  // nothing was written about them, and nothing needs to be
     take_office();
-    EXPECT_EQ(ask().first, base::ProducerId(std::int64_t{2} << 32));
+    EXPECT_EQ(next_producer_id(), base::ProducerId(std::int64_t{2} << 32));
 }
 
 TEST_F(ControllerTest, FailedLogGetsTheNextEpochOnTheSameBroker) {

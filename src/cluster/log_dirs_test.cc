@@ -27,6 +27,20 @@ using storage::Fault;
 using storage::MemoryVolume;
 using storage::Operation;
 
+class StartWithoutB : public LogDirsTest {
+protected:
+    /// What lies on /a is served, what lies on /b is known to be missing.
+    void start_and_miss_b() {
+        start();
+        await([&] { return node_->partitions().opening() == 0; });
+        EXPECT_TRUE(append(0, "y"));
+        EXPECT_EQ(find(1).state, Hosting::kOffline);
+        ASSERT_EQ(node_->missing_volumes().size(), 1U);
+        EXPECT_EQ(node_->missing_volumes()[0].name, "b");
+        EXPECT_EQ(node_->missing_volumes()[0].partitions, 1U);
+    }
+};
+
 TEST_F(LogDirsTest, VolumeThatFailsUnderLoadTakesOnlyItsOwnAlong) {
     start();
     create();
@@ -73,7 +87,7 @@ TEST_F(LogDirsTest, CordonedVolumeGetsNoNewPartition) {
     EXPECT_TRUE(dirs[1].cordoned);
 }
 
-TEST_F(LogDirsTest, VolumeThatCannotBeReadAtAStartIsDoneWithout) {
+TEST_F(StartWithoutB, VolumeThatCannotBeReadIsDoneWithout) {
     start();
     create();
     ASSERT_TRUE(append(0, "x"));
@@ -81,15 +95,11 @@ TEST_F(LogDirsTest, VolumeThatCannotBeReadAtAStartIsDoneWithout) {
     b_->set_hook([](const MemoryVolume::Step&) -> std::optional<Fault> {
         return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
     });
-    start();
-    await([&] { return node_->partitions().opening() == 0; });
-    EXPECT_TRUE(append(0, "y"));
-    EXPECT_EQ(find(1).state, Hosting::kOffline);
-    ASSERT_EQ(node_->missing_volumes().size(), 1U);
+    start_and_miss_b();
     EXPECT_THAT(node_->missing_volumes()[0].why, ::testing::HasSubstr("mend it"));
 }
 
-TEST_F(LogDirsTest, VolumeThatTakesNoWritesAtAStartIsDoneWithout) {
+TEST_F(StartWithoutB, VolumeThatTakesNoWritesIsDoneWithout) {
     start();
     create();
     ASSERT_TRUE(append(0, "x"));
@@ -99,13 +109,7 @@ TEST_F(LogDirsTest, VolumeThatTakesNoWritesAtAStartIsDoneWithout) {
             if (step.operation != refused) return std::nullopt;
             return Fault{storage::ErrorCode::kIo, Fault::Effect::kNone};
         });
-        start();
-        await([&] { return node_->partitions().opening() == 0; });
-        EXPECT_TRUE(append(0, "y"));
-        EXPECT_EQ(find(1).state, Hosting::kOffline);
-        ASSERT_EQ(node_->missing_volumes().size(), 1U);
-        EXPECT_EQ(node_->missing_volumes()[0].name, "b");
-        EXPECT_EQ(node_->missing_volumes()[0].partitions, 1U);
+        start_and_miss_b();
         node_.reset();
     }
     b_->set_hook({});

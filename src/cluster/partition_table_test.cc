@@ -124,6 +124,15 @@ protected:
         broker_.commit_all();
         return answer;
     }
+    /// A new topic whose first batch is written and not yet synced.
+    std::unique_ptr<storage::CommitCycle> write_half_a_cycle(Answer& answer) {
+        give(catalog::TopicCreated{topic_});
+        EXPECT_TRUE(find().log->append(
+            to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver())));
+        auto cycle = broker_.log_dir.next_cycle();
+        cycle->write();
+        return cycle;
+    }
 
     storage::MemoryVolume volume_;
     base::ManualClock clock_;
@@ -463,12 +472,8 @@ TEST_F(PartitionTableTest, DeletedTopicIsReclaimedAndReportedWhenItsLogsAreClose
 }
 
 TEST_F(PartitionTableTest, FilesOfADeletedTopicStayWhileACycleRuns) {
-    give(catalog::TopicCreated{topic_});
     Answer answer;
-    ASSERT_TRUE(find().log->append(
-        to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver())));
-    auto cycle = broker_.log_dir.next_cycle();
-    cycle->write();
+    const auto cycle = write_half_a_cycle(answer);
     give(catalog::TopicDeleted{topic_.id});
     EXPECT_FALSE(answer.value->has_value()) << "the producer need not wait";
     tick(1s);
@@ -483,12 +488,8 @@ TEST_F(PartitionTableTest, FilesOfADeletedTopicStayWhileACycleRuns) {
 }
 
 TEST_F(PartitionTableTest, FilesStayForACycleOfALogThatWasReleasedBefore) {
-    give(catalog::TopicCreated{topic_});
     Answer answer;
-    ASSERT_TRUE(find().log->append(
-        to_append(make_batch({}), storage::Acks::kAll, broker_.executor, answer.receiver())));
-    auto cycle = broker_.log_dir.next_cycle();
-    cycle->write();
+    const auto cycle = write_half_a_cycle(answer);
     assign(1, {base::BrokerId(2), {base::Uuid::random()}});  // not waited for
     give(catalog::TopicDeleted{topic_.id});
     EXPECT_TRUE(reclaimed_.empty());

@@ -70,6 +70,15 @@ protected:
         EXPECT_TRUE(file) << file.error().context;
         return std::move(*file);
     }
+    /// One that had to give its descriptor to others.
+    std::unique_ptr<File> make_closed(std::string_view text) {
+        auto file = make(0);
+        EXPECT_TRUE(write(*file, text));
+        EXPECT_TRUE(file->sync());
+        crowd();
+        EXPECT_EQ(file->descriptor_if_open(), nullptr) << "the crowd is large enough";
+        return file;
+    }
     static Result<void> write(File& file, std::string_view text, std::uint64_t at = 0) {
         const base::ByteView piece = base::as_bytes(text);
         return file.write_at(at, {&piece, 1});
@@ -140,11 +149,7 @@ TEST_F(DescriptorCacheTest, ReaderInAnEvictedFileIsNotDisturbed) {
 }
 
 TEST_F(DescriptorCacheTest, ClosedFileBlocksNoReactor) {
-    auto file = make(0);
-    ASSERT_TRUE(write(*file, "text"));
-    ASSERT_TRUE(file->sync());
-    crowd();
-    ASSERT_EQ(file->descriptor_if_open(), nullptr) << "the crowd is large enough";
+    const auto file = make_closed("text");
     std::byte into[4];
     EXPECT_EQ(*file->try_read_at(0, into), 0U) << "as if it was not in memory";
     EXPECT_FALSE(file->cached(0, 4));
@@ -154,11 +159,7 @@ TEST_F(DescriptorCacheTest, ClosedFileBlocksNoReactor) {
 }
 
 TEST_F(DescriptorCacheTest, UnlinkedWhileClosedIsStillReadable) {
-    auto file = make(0);
-    ASSERT_TRUE(write(*file, "gone by name"));
-    ASSERT_TRUE(file->sync());
-    crowd();
-    ASSERT_EQ(file->descriptor_if_open(), nullptr);
+    const auto file = make_closed("gone by name");
     ASSERT_TRUE(volume_->unlink("0"));
     crowd();
     EXPECT_EQ(read(*file), "gone by name");
@@ -232,11 +233,7 @@ TEST_F(DescriptorCacheTest, JournalUsesFilesAgainThatWereClosedMeanwhile) {
 }
 
 TEST_F(DescriptorCacheTest, NameStaysWhenItsFileCannotBeOpened) {
-    auto file = make(0);
-    ASSERT_TRUE(write(*file, "text"));
-    ASSERT_TRUE(file->sync());
-    crowd();
-    ASSERT_EQ(file->descriptor_if_open(), nullptr);
+    const auto file = make_closed("text");
     others_.clear();
     {
         const NoMoreDescriptors none;
@@ -258,11 +255,7 @@ TEST_F(DescriptorCacheTest, NameThatIsGoneAlreadyIsJustNotFound) {
 }
 
 TEST_F(DescriptorCacheTest, AnotherFileOfTheNameIsRefused) {
-    auto file = make(0);
-    ASSERT_TRUE(write(*file, "mine"));
-    ASSERT_TRUE(file->sync());
-    crowd();
-    ASSERT_EQ(file->descriptor_if_open(), nullptr);
+    const auto file = make_closed("mine");
     std::filesystem::rename(root_.path() + "/0", root_.path() + "/elsewhere");
     auto other = make(0);
     std::byte into[4];

@@ -77,6 +77,13 @@ protected:
                   OpenMode::kRead)
             .has_value();
     }
+    /// From the next step on the log's manifest on, the session is so.
+    void turn_session(std::atomic<bool> TestingSession::* how) {
+        volume_.set_hook([this, how](const MemoryVolume::Step& step) -> std::optional<Fault> {
+            if (step.path.find("manifest") != std::string::npos) broker_->session.*how = true;
+            return std::nullopt;
+        });
+    }
     void restart() { broker_ = std::make_unique<Broker>(volume_, clock_); }
 
     mutable MemoryVolume volume_;
@@ -215,10 +222,7 @@ TEST_F(UpkeepTest, AFencedBrokerMovesNothingThatAReaderSees) {
 TEST_F(UpkeepTest, ABrokerThatIsFencedBehindItsLineMovesNothingEither) {
     auto log = open(0);
     fill(*log, 3);
-    volume_.set_hook([this](const MemoryVolume::Step& step) -> std::optional<Fault> {
-        if (step.path.find("manifest") != std::string::npos) broker_->session.fenced = true;
-        return std::nullopt;
-    });
+    turn_session(&TestingSession::fenced);
     EXPECT_EQ(delete_records(*log, 2).error().code, ErrorCode::kFenced);
     EXPECT_EQ(log->view().log_start, base::Offset{0});
 }
@@ -226,10 +230,7 @@ TEST_F(UpkeepTest, ABrokerThatIsFencedBehindItsLineMovesNothingEither) {
 TEST_F(UpkeepTest, ALogWhoseManifestMayBeAheadOfItsReadersEnds) {
     auto log = open(0);
     fill(*log, 3);
-    volume_.set_hook([this](const MemoryVolume::Step& step) -> std::optional<Fault> {
-        if (step.path.find("manifest") != std::string::npos) broker_->session.silent = true;
-        return std::nullopt;
-    });
+    turn_session(&TestingSession::silent);
     EXPECT_EQ(delete_records(*log, 2).error().code, ErrorCode::kIo);
     volume_.set_hook({});
     broker_->session.silent = false;
