@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,10 +20,9 @@ Result<Reign> Candidacy::stand(base::Clock::Steady now) {
     due_ = now + kFirstPause;
     auto well = storage::probe_writes(volume_, fmt::format("kaas.probe.{}.control", self_));
     if (!well) return failed(std::move(well).error());
-    if (last_ && now - *last_ >= kForgotten) pause_ = kFirstPause;
+    if (last_ && now - *last_ >= kForgotten) pauses_.reset();
     last_ = now;
-    due_ = now + pause_;
-    pause_ = std::min(pause_ * 2, kLastPause);
+    due_ = now + pauses_.next();
     return begin_reign(volume_, self_, cluster_id_, Founding::kRefused);
 }
 

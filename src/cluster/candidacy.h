@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "cluster/error.h"
@@ -39,7 +40,7 @@ private:
     const std::optional<std::string> cluster_id_;
     base::Clock::Steady due_{};
     std::optional<base::Clock::Steady> last_;
-    std::chrono::seconds pause_ = kFirstPause;
+    base::BackOff pauses_{kFirstPause, kLastPause};
 };
 
 }  // namespace kaas::cluster
