@@ -22,6 +22,7 @@ from ledger import Writer, expect_complete
 pytestmark = pytest.mark.timeout(600)
 TOPIC = "ledger"
 REQUEST_TIMED_OUT = 7
+KAFKA_STORAGE_ERROR = 56
 LOGS = f"*/{TOPIC}.*.log"
 PARTITION = f"*/{TOPIC}.*"
 
@@ -181,6 +182,31 @@ def test_a_full_volume_heals_when_there_is_space(chaos, broker, request):
             writer.await_acknowledgement()
             until(lambda: health(broker)["status"] == "ok", "the broker is well again")
     expect_nothing_lost(chaos, broker, writer, reader)
+
+
+def test_a_move_to_a_full_volume_is_refused_and_begins_when_there_is_space(chaos, kaas_factory, tmp_path):
+    full = str(chaos.mountpoint / "data")
+    broker = kaas_factory({"log.dirs": f"{tmp_path / 'home'},{full}"})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic("moved", 2)])["moved"].result(30)
+    with Connection(broker.bootstrap) as connection:
+        def directories():
+            answer = connection.call("DescribeLogDirs", 4, {"topics": None})
+            return {partition["partition_index"]: result["log_dir"] for result in answer["results"]
+                    for topic in result["topics"] for partition in topic["partitions"]}
+
+        def move(partition):
+            answer = connection.call("AlterReplicaLogDirs", 2, {"dirs": [
+                {"path": full, "topics": [{"name": "moved", "partitions": [partition]}]}]})
+            return answer["results"][0]["partitions"][0]["error_code"]
+        there, = (partition for partition, place in directories().items() if place == full)
+        for operation in ("write", "create", "mkdir"):
+            chaos.tell(f"fail {operation} ENOSPC -1 *")
+        assert move(1 - there) == KAFKA_STORAGE_ERROR
+        assert move(there) == 0, "it is there already"
+        chaos.tell("clear")
+        assert move(1 - there) == 0
+        until(lambda: set(directories().values()) == {full}, "the partition has moved")
 
 
 def create(broker, topic):

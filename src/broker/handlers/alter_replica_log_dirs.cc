@@ -37,7 +37,7 @@ class Targets {
 public:
     explicit Targets(cluster::Node& node) : node_(node), dirs_(node.log_dirs()) {
         for (const auto& one : node.partitions().stored()) {
-            if (!one.is_future) bytes_[{one.topic, one.partition.value()}] = one.bytes;
+            if (!one.is_future) stored_[{one.topic, one.partition.value()}] = one;
         }
     }
 
@@ -61,20 +61,21 @@ private:
     /// What would fail at its first byte, or cannot end well, is not begun.
     bool has_room(const cluster::Node::LogDirState& dir, std::string_view topic,
                   std::int32_t partition) {
+        const auto stored = stored_.find({std::string(topic), partition});
+        if (stored == stored_.end() || stored->second.volume == dir.name) return true;
         auto& takes = takes_writes_[dir.name];
         if (!takes) {
             // Others may ask at the same time.
             const auto trial = "kaas.probe." + base::Uuid::random().to_string();
             takes = storage::probe_writes(*dir.volume, trial).has_value();
         }
-        const auto bytes = bytes_.find({std::string(topic), partition});
         const auto space = dir.volume->space();
-        return *takes && (bytes == bytes_.end() || !space || space->usable_bytes >= bytes->second);
+        return *takes && (!space || space->usable_bytes >= stored->second.bytes);
     }
 
     cluster::Node& node_;
     const LogDirs dirs_;
-    std::map<std::pair<std::string, std::int32_t>, std::uint64_t> bytes_;
+    std::map<std::pair<std::string, std::int32_t>, cluster::PartitionTable::Stored> stored_;
     std::map<std::string, std::optional<bool>> takes_writes_;  ///< by volume, once asked
 };
 
