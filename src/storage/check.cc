@@ -1,6 +1,7 @@
 #include "storage/check.h"
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/result.h"
 #include "storage/batch_check.h"
 #include "storage/epoch_log.h"
@@ -134,6 +135,7 @@ private:
         const auto log = paths.file(facts.name(), ".log");
         const auto found = batches(log, facts, epochs);
         if (!found) return damage(log, std::nullopt, found.error().context);
+        check_aborted(paths.file(facts.name(), ".txnindex"), facts.aborted);
         if (!*found) return;  // told, and its indexes lead to what is not known
         check_offsets(paths.file(facts.name(), ".index"), facts, **found);
         check_times(paths.file(facts.name(), ".timeindex"), facts, **found);
@@ -272,6 +274,20 @@ private:
             if (!kept) return "its batch has another time";
             return {};
         });
+    }
+
+    /// No hint: what it should hold the manifest says.
+    void check_aborted(const std::string& path, const AbortedSeal& seal) {
+        if (seal.count == 0) return;
+        const auto text = read_whole(volume_, path, kIndexLimitBytes);
+        if (!text) return damage(path, std::nullopt, text.error().context);
+        const auto sealed = std::size_t{seal.count} * AbortedTransaction::kBytes;
+        if (text->size() < sealed) {
+            damage(path, text->size(),
+                   fmt::format("the file ends; {} aborted transactions were recorded", seal.count));
+        } else if (base::crc32c(base::as_bytes(*text).first(sealed)) != seal.crc) {
+            damage(path, std::nullopt, "its checksum is not the manifest's");
+        }
     }
 
     Volume& volume_;

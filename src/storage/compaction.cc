@@ -1,6 +1,7 @@
 #include "storage/compaction.h"
 
 #include "base/assert.h"
+#include "storage/aborted_transactions.h"
 #include "storage/batch_stream.h"
 #include "storage/sparse_index.h"
 #include "storage/transaction_marker.h"
@@ -36,9 +37,7 @@ Compaction::Compaction(PartitionLog& log, CompactionSight sight, const Cleanable
       mapped_to_(cleanable.first_dirty - 1) {}
 
 Result<CompactionCounts> Compaction::run() {
-    KAAS_TRY_ASSIGN(aborted, find_aborted(volume_, sight_.view, cleanable_.first_dirty,
-                                          cleanable_.first_uncleanable, *means_.site));
-    aborted_ = std::move(aborted);
+    KAAS_TRY(find_aborted());
     KAAS_TRY(learn_keys());
     KAAS_TRY_ASSIGN(all, groups());
     const auto last_batches = log_.last_batches();
@@ -52,9 +51,21 @@ Result<CompactionCounts> Compaction::run() {
     CompactionFilter filter(rules, transactions, *means_.site);
     for (const auto& group : all) {
         KAAS_TRY(rewrite(sealed().subspan(group.first, group.last - group.first),
-                         &group == &all.back(), filter));
+                         &group == &all.back(), filter, transactions));
     }
     return filter.counts();
+}
+
+/// What is clean has none any more, but for markers.
+Result<void> Compaction::find_aborted() {
+    const auto& view = sight_.view;
+    const auto* first = view.span_of(cleanable_.first_dirty);
+    if (first == nullptr) return {};
+    KAAS_TRY_ASSIGN(
+        aborted, collect_aborted(volume_, view, *first, cleanable_.first_dirty,
+                                 cleanable_.first_uncleanable, Patience::kMayBlock, *means_.site));
+    aborted_ = std::move(aborted);
+    return {};
 }
 
 // ---- which record is the last of its key ------------------------------------------------------
@@ -135,7 +146,7 @@ Result<std::vector<SegmentGroup>> Compaction::groups() {
 }
 
 Result<void> Compaction::rewrite(std::span<const SegmentSpan> group, bool is_last,
-                                 CompactionFilter& filter) {
+                                 CompactionFilter& filter, TransactionFilter& transactions) {
     KAAS_TRY_ASSIGN(segment, log_.begin_replacement(group.front().facts.base));
     Output output{.segment = segment,
                   .plan = SegmentPlan(segment->name(), now_ms_, 0),
@@ -144,12 +155,13 @@ Result<void> Compaction::rewrite(std::span<const SegmentSpan> group, bool is_las
     for (const auto& span : group)
         output.appended_ms = std::max(output.appended_ms, span.facts.appended_ms);
     const auto kept_before = filter.counts().records_kept;
-    for (const auto& span : group) KAAS_TRY(copy(span, filter, output));
+    for (const auto& span : group) KAAS_TRY(copy(span, filter, transactions, output));
     KAAS_TRY(write_out(output));
     KAAS_TRY(finish(output));
     std::vector<SegmentName> old;
     for (const auto& span : group) old.push_back(span.facts.name());
     auto facts = output.plan.facts();
+    facts.aborted = output.aborted;
     facts.has_records = filter.counts().records_kept > kept_before;
     facts.end = group.back().facts.end;  // what was compacted away at the end is a hole of this one
     std::optional<base::Offset> clean_to;
@@ -157,7 +169,8 @@ Result<void> Compaction::rewrite(std::span<const SegmentSpan> group, bool is_las
     return log_.replace(old, {std::move(segment), facts}, clean_to);
 }
 
-Result<void> Compaction::copy(const SegmentSpan& from, CompactionFilter& filter, Output& output) {
+Result<void> Compaction::copy(const SegmentSpan& from, CompactionFilter& filter,
+                              TransactionFilter& transactions, Output& output) {
     KAAS_TRY_ASSIGN(file, from.segment->log(volume_, Patience::kMayBlock));
     BatchStream stream(std::move(file), from, 0, means_.io_buffer_bytes, means_.before_io);
     for (;;) {
@@ -167,6 +180,10 @@ Result<void> Compaction::copy(const SegmentSpan& from, CompactionFilter& filter,
             return fail(filtered.error().code,
                         fmt::format("{}, batch at offset {}: {}", from.segment->path(),
                                     batch->header.base_offset, filtered.error().context));
+        }
+        for (const auto& ended : transactions.take_ended()) {
+            output.segment->aborted().append(ended);
+            output.aborted.add(ended);
         }
         if (output.unwritten.size() >= means_.io_buffer_bytes) KAAS_TRY(write_out(output));
     }
@@ -211,8 +228,10 @@ Result<void> Compaction::finish(Output& output) {
     KAAS_TRY(output.log->sync());
     KAAS_TRY(output.segment->offsets().finish(volume_));
     KAAS_TRY(output.segment->times().finish(volume_));
+    KAAS_TRY(output.segment->aborted().flush(volume_, output.segment->aborted_path()));
     output.segment->offsets().drop_memory();
     output.segment->times().drop_memory();
+    output.segment->aborted().drop_memory();
     return volume_.sync_directory(output.segment->directory());
 }
 

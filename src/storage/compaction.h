@@ -60,8 +60,10 @@ private:
         std::uint64_t synced_bytes;
         std::shared_ptr<File> log{};
         std::vector<std::byte> unwritten{};
+        AbortedSeal aborted{};
     };
 
+    [[nodiscard]] Result<void> find_aborted();
     [[nodiscard]] std::span<const SegmentSpan> sealed() const { return *sight_.view.sealed; }
     [[nodiscard]] Result<void> learn_keys();
     [[nodiscard]] Result<bool> learn_segment(const SegmentSpan& span, std::size_t keys_max,
@@ -70,9 +72,9 @@ private:
                                            TransactionFilter& transactions);
     [[nodiscard]] Result<std::vector<SegmentGroup>> groups();
     [[nodiscard]] Result<void> rewrite(std::span<const SegmentSpan> group, bool is_last,
-                                       CompactionFilter& filter);
+                                       CompactionFilter& filter, TransactionFilter& transactions);
     [[nodiscard]] Result<void> copy(const SegmentSpan& from, CompactionFilter& filter,
-                                    Output& output);
+                                    TransactionFilter& transactions, Output& output);
     /// Gives the batches in `unwritten` their places and writes them.
     [[nodiscard]] Result<void> write_out(Output& output);
     [[nodiscard]] Result<void> finish(Output& output);
@@ -83,7 +85,7 @@ private:
     const Cleanable cleanable_;
     const CompactionMeans means_;
     const std::int64_t now_ms_;
-    std::vector<AbortedRange> aborted_;
+    std::vector<AbortedTransaction> aborted_;
     base::Offset mapped_to_;
     double map_utilization_ = 0;
 };

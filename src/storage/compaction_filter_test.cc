@@ -202,55 +202,5 @@ TEST_F(CompactionFilterTest, RecordOutsideItsBatchIsDamage) {
     EXPECT_EQ(done.error().code, ErrorCode::kCorrupt);
 }
 
-// ---- which transactions were aborted ----------------------------------------------------------
-
-class FindAbortedTest : public CompactionFilterTest {
-protected:
-    /// A log of one segment, of these batches.
-    [[nodiscard]] LogView view_of(const std::vector<Bytes>& batches, std::int64_t stable) {
-        const SegmentName name{base::LeaderEpoch{0}, base::Offset{0}};
-        std::ignore = volume_.make_directory("t");
-        std::ignore = volume_.make_directory("t/00000000");
-        auto segment = std::make_shared<Segment>(PartitionPaths{"t"}, name, IndexOrigin::kNew);
-        EXPECT_TRUE(segment->create(volume_).has_value());
-        auto file = segment->log(volume_, Patience::kMayBlock).value();
-        SegmentFacts facts;
-        for (const auto& batch : batches) {
-            const base::ByteView piece(batch);
-            EXPECT_TRUE(file->write_at(facts.bytes, {&piece, 1}).has_value());
-            facts.bytes += batch.size();
-            facts.end = base::Offset{wire::first_batch(batch)->header.last_offset() + 1};
-        }
-        return {.sealed = std::make_shared<const std::vector<SegmentSpan>>(
-                    std::vector<SegmentSpan>{{segment, facts}}),
-                .high_watermark = facts.end,
-                .last_stable_offset = base::Offset{stable}};
-    }
-
-    MemoryVolume volume_;
-};
-
-TEST_F(FindAbortedTest, MarkersSayWhich) {
-    const auto view = view_of(
-        {of_producer(0, "a", true), marker(1, TransactionEnd::kCommit), of_producer(2, "a", true),
-         of_producer(3, "b", true), marker(4, TransactionEnd::kAbort), of_producer(5, "a", true),
-         marker(6, TransactionEnd::kAbort)},
-        7);
-    const auto all = find_aborted(volume_, view, base::Offset{0}, base::Offset{7}, site_);
-    ASSERT_TRUE(all.has_value()) << all.error().context;
-    EXPECT_EQ(*all, (std::vector<AbortedRange>{{base::ProducerId{kProducer}, base::Offset{2}},
-                                               {base::ProducerId{kProducer}, base::Offset{5}}}));
-    const auto some = find_aborted(volume_, view, base::Offset{0}, base::Offset{3}, site_);
-    ASSERT_TRUE(some.has_value());
-    EXPECT_EQ(some->size(), 1u) << "its marker stands behind, and counts";
-}
-
-TEST_F(FindAbortedTest, NothingBehindTheStableOffsetCounts) {
-    const auto view = view_of({of_producer(0, "a", true), marker(1, TransactionEnd::kAbort)}, 0);
-    const auto none = find_aborted(volume_, view, base::Offset{0}, base::Offset{2}, site_);
-    ASSERT_TRUE(none.has_value());
-    EXPECT_TRUE(none->empty());
-}
-
 }  // namespace
 }  // namespace kaas::storage

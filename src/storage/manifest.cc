@@ -75,6 +75,9 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     } else if (facts.appended_ms >= 0) {
         to.emplace("appended", facts.appended_ms);
     }
+    if (facts.aborted.count > 0)
+        to.emplace("aborted",
+                   json::array{std::int64_t{facts.aborted.count}, std::int64_t{facts.aborted.crc}});
 }
 
 [[nodiscard]] Result<void> take_extent(const json::object& from, SegmentFacts& facts) {
@@ -93,6 +96,15 @@ void put_extent(json::object& to, const SegmentFacts& facts) {
     if (from.contains("appended")) {
         KAAS_TRY_ASSIGN(appended, number(from, "appended", 0, kMost));
         facts.appended_ms = appended;
+    }
+    facts.aborted = {};
+    if (const auto* seal = from.if_contains("aborted")) {
+        KAAS_TRY_ASSIGN(both, numbers(*seal, 2, "aborted"));
+        constexpr auto kMost32 = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
+        for (const auto n : both) {
+            if (n < 0 || n > kMost32) return corrupt("aborted");
+        }
+        facts.aborted = {static_cast<std::uint32_t>(both[0]), static_cast<std::uint32_t>(both[1])};
     }
     return {};
 }

@@ -54,14 +54,16 @@ struct SegmentSwap {
 ///     {"swap":[[6,0],[6,500]], "with":{"epoch":7,"base":0,"compaction":3,..}, "clean_to":900}
 ///     {"swept":[[6,2]]}                      what an unfinished compaction wrote is gone
 /// Facts of synced and released lines:
-///     "end":.., "bytes":.., "max_timestamp":.., "producers":[..]
+///     "end":.., "bytes":.., "max_timestamp":.., "aborted":[..], "producers":[..]
 ///
 /// `active` is the segment that its owner appends to; the numbers in it are what was synced, and
 /// the producers are as they were at its end. The producers of a change are those that changed
 /// since the one before, of a picture all. A producer is [id, epoch, coordinator epoch, time, start
 /// of its transaction, offset of its last change] and four numbers for each remembered batch: last
 /// sequence, last offset, offset delta, time. A dropped segment is [epoch, base offset], and [..,
-/// compaction] if one wrote it; a segment without any time tells when it was appended to. A swap
+/// compaction] if one wrote it; a segment without any time tells when it was appended to. A segment
+/// in which transactions were aborted says how many, and the CRC-32C of their entries in its
+/// `.txnindex`: "aborted":[3,2864434397]. A swap
 /// puts one segment, or none, in the place of neighbours (`"records":0` when only batches without
 /// records are left); `clean_to` is how far the log was
 /// compacted. An unfinished compaction is [epoch, number]: it may have left files that nothing

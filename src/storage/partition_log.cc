@@ -114,6 +114,8 @@ Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
         unsynced_records_ += piece.records;
         if (piece.placement.offset_entry) active_->offsets().append(*piece.placement.offset_entry);
         if (piece.placement.time_entry) active_->times().append(*piece.placement.time_entry);
+        if (piece.ends && piece.ends->aborted)
+            active_->aborted().append(*piece.ends->index_entry());
     }
     return {};
 }
@@ -244,13 +246,25 @@ void PartitionLog::publish(Wakeups& wakeups) {
         std::max(std::min(unstable.value_or(written_.end), written_.end), view_.log_start);
     written_epoch_ = options_.epoch;
     const auto forgotten = pieces_.size() - std::min(pieces_.size(), PlaceMemory::kPlaces);
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    for (auto i = forgotten; i < pieces_.size(); ++i) {
         const auto& piece = pieces_[i];
-        visible_bytes_ += piece.bytes.size();
-        if (i < forgotten) continue;
         places_.remember(piece.base_offset, piece.placement.after.name(), piece.placement.position);
     }
+    count_bytes();
     wake_watchers(wakeups);
+}
+
+void PartitionLog::count_bytes() {
+    for (const auto& piece : pieces_) {
+        if (piece.begins_transaction) open_at_.emplace(piece.base_offset, visible_bytes_);
+        if (piece.ends) open_at_.erase(piece.ends->first_offset);
+        visible_bytes_ += piece.bytes.size();
+    }
+    if (view_.last_stable_offset == view_.high_watermark) {
+        stable_bytes_ = visible_bytes_;
+    } else if (const auto stop = open_at_.find(view_.last_stable_offset); stop != open_at_.end()) {
+        stable_bytes_ = stop->second;
+    }
 }
 
 void PartitionLog::end(const Error& why, Wakeups& wakeups) {
@@ -308,6 +322,7 @@ Result<void> PartitionLog::roll(Roll& roll) {
     base::MutexLock lock(manifest_mutex_);
     KAAS_TRY(active_->offsets().finish(volume_));
     KAAS_TRY(active_->times().finish(volume_));
+    KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path()));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
     auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.end},
                                              IndexOrigin::kNew);
@@ -320,6 +335,7 @@ Result<void> PartitionLog::roll(Roll& roll) {
     manifest_.producers = std::move(roll.producers);
     active_->offsets().drop_memory();
     active_->times().drop_memory();
+    active_->aborted().drop_memory();
     tell_journal(written_.end);
     newly_sealed_.push_back({std::move(active_), written_});
     active_ = std::move(segment);
@@ -457,10 +473,14 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
                                              std::vector<ProducerImage> producers) {
     base::MutexLock lock(manifest_mutex_);
     if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
-    const bool had_file = segment.offsets().has_file();
+    const auto files = [&] {
+        return std::pair(segment.offsets().has_file(), segment.aborted().has_file());
+    };
+    const auto had_files = files();
     KAAS_TRY(segment.offsets().flush(volume_));
     KAAS_TRY(segment.times().flush(volume_));
-    if (segment.offsets().has_file() != had_file) {
+    KAAS_TRY(segment.aborted().flush(volume_, segment.aborted_path()));
+    if (files() != had_files) {
         KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
     }
     KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));

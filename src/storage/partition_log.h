@@ -29,6 +29,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,11 +80,6 @@ struct Append {
     std::move_only_function<void(Result<Appended>)> done;
 };
 
-struct AbortedTransaction {
-    base::ProducerId producer_id;
-    base::Offset first_offset;
-};
-
 struct Read {
     base::Offset from{0};
     std::uint64_t max_bytes = 0;
@@ -100,14 +96,16 @@ struct ReadResult {
     base::Offset high_watermark;
     base::Offset last_stable_offset;
     base::Offset log_start;
+    /// Of committed data: whose records to skip, by marker. Some may lie beside what was read.
     std::vector<AbortedTransaction> aborted{};
 };
 
 /// Wakes a parked fetch. Fires once: when enough may be seen, at once if anything came since the
 /// fetch looked, or when the log ends.
 struct Watch {
-    base::Offset beyond{0};       ///< the high watermark that the fetch saw
+    base::Offset beyond{0};       ///< where what may be seen ended when the fetch looked
     std::uint64_t min_bytes = 1;  ///< how many more bytes to see are enough
+    Isolation isolation = Isolation::kReadUncommitted;
     base::Executor* home = nullptr;
     base::Executor::Work wake;
 };
@@ -335,6 +333,8 @@ private:
         std::unique_ptr<Roll> roll_before{};
         /// A marker: whoever hears of it forgets the transaction, so it must not be lost.
         bool must_sync = false;
+        bool begins_transaction = false;
+        std::optional<CompletedTransaction> ends{};
     };
     /// Somebody who waits.
     struct Ticket {
@@ -360,7 +360,7 @@ private:
     struct Watcher {
         WatchId id;
         Watch watch;
-        std::uint64_t until_bytes;  ///< of `visible_bytes_`
+        std::uint64_t until_bytes;  ///< of `seen_bytes`
     };
 
     PartitionLog(PartitionLogOptions options, Opened opened);
@@ -410,6 +410,11 @@ private:
                                               Syncs syncs = Syncs::kNow);
     void publish(Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     void wake_watchers(Wakeups& wakeups) KAAS_REQUIRES(view_mutex_);
+    /// Counts the bytes of this cycle that became visible, and those that became stable.
+    void count_bytes() KAAS_REQUIRES(view_mutex_);
+    [[nodiscard]] std::uint64_t seen_bytes(Isolation isolation) const KAAS_REQUIRES(view_mutex_) {
+        return isolation == Isolation::kReadCommitted ? stable_bytes_ : visible_bytes_;
+    }
     /// True when `checkpoint_` is to be written out now.
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
     /// Of a checkpoint that is due, at the next look.
@@ -469,6 +474,10 @@ private:
 
     [[nodiscard]] Result<ReadResult> read_once(const Read& read, Patience patience)
         KAAS_EXCLUDES(view_mutex_);
+    /// Where the records of a read end, or a little behind: as Apache computes it, who asks which
+    /// transactions were aborted up to there is told the same ones.
+    [[nodiscard]] Result<base::Offset> upper_bound_of(const LogView& view, const SegmentSpan& span,
+                                                      std::uint64_t end, Patience patience) const;
     /// Fills in the records of a read and how many bytes are available.
     [[nodiscard]] Result<void> find_records(const LogView& view, const Read& read,
                                             Patience patience, ReadResult& result)
@@ -561,6 +570,13 @@ private:
     WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
     /// Since this log was opened: what a parked fetch counts.
     std::uint64_t visible_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
+    /// The same up to the last stable offset.
+    std::uint64_t stable_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
+    /// Where transactions that are open begin, in `visible_bytes_`: there the last stable offset
+    /// may stop.
+    std::map<base::Offset, std::uint64_t> open_at_ KAAS_GUARDED_BY(view_mutex_);
+    /// What lies before was there when the log was opened, and is not counted.
+    const base::Offset opened_end_;
 };
 
 using LogPtr = std::shared_ptr<PartitionLog>;

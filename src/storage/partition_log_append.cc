@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -127,7 +126,7 @@ Result<void> PartitionLog::append_marker(const Marker& marker, base::Executor& h
 Result<base::Offset> PartitionLog::place(Judged batch, const LogConfig& config) {
     const auto& header = batch.header;
     const auto base_offset = next_offset_;
-    const auto facts = facts_of(header, base_offset, batch.now_ms);
+    auto facts = facts_of(header, base_offset, batch.now_ms);
     if (facts.last_offset < facts.base_offset)
         return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
     wire::set_base_offset(batch.bytes, base_offset.value());
@@ -139,15 +138,16 @@ Result<base::Offset> PartitionLog::place(Judged batch, const LogConfig& config) 
                 .must_sync = batch.marker != nullptr};
     if (plan_.must_roll_before(facts, batch.now_ms, config))
         piece.roll_before = plan_roll(batch.now_ms, config);
-    piece.placement = plan_.add(facts, config);
     if (batch.marker != nullptr) {
-        std::ignore = producers_.end_transaction(*batch.marker, base_offset, header.max_timestamp,
-                                                 batch.now_ms);
+        piece.ends = producers_.end_transaction(*batch.marker, base_offset, header.max_timestamp,
+                                                batch.now_ms);
+        if (piece.ends) facts.aborted = piece.ends->index_entry();
     } else if (header.has_producer_id()) {
         auto placed = header;
         placed.base_offset = base_offset.value();
-        producers_.record(placed, batch.now_ms);
+        piece.begins_transaction = producers_.record(placed, batch.now_ms);
     }
+    piece.placement = plan_.add(facts, config);
     next_offset_ = facts.last_offset + 1;
     pending_.push_back(std::move(piece));
     ask_for_cycle();

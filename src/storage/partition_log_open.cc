@@ -40,7 +40,8 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       view_(std::move(opened.view)),
       epochs_(manifest_.epochs),
       clean_to_(manifest_.clean_to),
-      written_epoch_(opened.written_epoch) {
+      written_epoch_(opened.written_epoch),
+      opened_end_(opened.end) {
     active_log_ = std::move(opened.active_log);
     base::MutexLock lock(manifest_mutex_);
     if (begun_) sweep_due_ = after_delete_delay();

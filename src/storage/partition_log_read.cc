@@ -1,3 +1,4 @@
+#include "storage/aborted_transactions.h"
 #include "storage/partition_log.h"
 #include "storage/time_search.h"
 
@@ -126,9 +127,33 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
         if (cut.next && cut.end < bound.facts.bytes) remember(bound, *cut.next, cut.end);
         result.records = {.file = std::move(file), .offset = start, .length = cut.end - start};
         result.available_bytes = std::max(result.available_bytes, result.records.length);
+        if (read.isolation == Isolation::kReadUncommitted) return {};
+        KAAS_TRY_ASSIGN(until, upper_bound_of(view, *span, cut.end, patience));
+        KAAS_TRY_ASSIGN(aborted, collect_aborted(volume_, view, *span, read.from, until, patience,
+                                                 options_.log_dir->recovery_site()));
+        result.aborted = std::move(aborted);
         return {};
     }
     return {};
+}
+
+Result<base::Offset> PartitionLog::upper_bound_of(const LogView& view, const SegmentSpan& span,
+                                                  std::uint64_t end, Patience patience) const {
+    auto& index = span.segment->offsets();
+    KAAS_TRY_ASSIGN(entry, index.first_not(
+                               [&](const OffsetEntry& one) {
+                                   return static_cast<std::uint64_t>(one.position) < end;
+                               },
+                               patience));
+    if (entry) {
+        const auto offset = span.facts.base + entry->relative_offset;
+        if (index.in_memory()) return offset;
+        // A file is a hint, and one that names too low an offset would hide what was aborted.
+        KAAS_TRY_ASSIGN(true_hint, leads_to(volume_, span, *entry, patience));
+        if (true_hint) return offset;
+    }
+    const auto* next = view.next(span);
+    return next != nullptr ? next->facts.base : view.high_watermark;
 }
 
 Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
@@ -156,11 +181,11 @@ WatchId PartitionLog::watch(Watch watch) {
     {
         base::MutexLock lock(view_mutex_);
         id = next_watch_++;
-        if (failure_ || view_.high_watermark > watch.beyond) {
+        if (failure_ || view_.visible_end(watch.isolation) > watch.beyond) {
             ready = watch.home;
             wake = std::move(watch.wake);
         } else {
-            const auto until = visible_bytes_ + watch.min_bytes;
+            const auto until = seen_bytes(watch.isolation) + watch.min_bytes;
             watchers_.push_back({id, std::move(watch), until});
         }
     }
@@ -175,8 +200,11 @@ void PartitionLog::unwatch(WatchId id) {
 
 void PartitionLog::wake_watchers(Wakeups& wakeups) {
     std::erase_if(watchers_, [&](Watcher& watcher) KAAS_REQUIRES(view_mutex_) {
-        if (view_.high_watermark <= watcher.watch.beyond || visible_bytes_ < watcher.until_bytes)
-            return false;
+        const auto& [id, watch, until_bytes] = watcher;
+        if (view_.visible_end(watch.isolation) <= watch.beyond) return false;
+        // What was behind an open transaction already when the log was opened is not counted.
+        const bool counted = watch.beyond >= opened_end_;
+        if (counted && seen_bytes(watch.isolation) < until_bytes) return false;
         wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
         return true;
     });

@@ -97,7 +97,8 @@ Result<void> PartitionLog::finish_files(Syncs syncs) {
     // An index without entries leads to the segment's beginning, as no index does: of many
     // partitions that were hardly written to, such files would be most of what a release costs.
     const bool indexed = offsets.bytes() > 0 || times.bytes() > 0;
-    if (!indexed && now.empty()) return {};
+    const bool aborts = written_.aborted.count > 0;
+    if (!indexed && !aborts && now.empty()) return {};
     if (indexed) {
         base::MutexLock lock(mutex_);
         if (const auto last = plan_.time_entry(); last) times.append(*last);
@@ -106,6 +107,7 @@ Result<void> PartitionLog::finish_files(Syncs syncs) {
         KAAS_TRY(offsets.finish(volume_, syncs));
         KAAS_TRY(times.finish(volume_, syncs));
     }
+    if (aborts) KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path(), syncs));
     KAAS_TRY(write_snapshot(written_.end, now, syncs));
     return sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs);
 }

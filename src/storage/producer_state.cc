@@ -66,6 +66,11 @@ constexpr base::ProducerEpoch kLastEpoch{std::numeric_limits<std::int16_t>::max(
 
 }  // namespace
 
+std::optional<AbortedTransaction> CompletedTransaction::index_entry() const {
+    if (!aborted) return std::nullopt;
+    return AbortedTransaction{producer_id, first_offset, last_offset, last_stable_offset};
+}
+
 std::int32_t ProducedBatch::first_sequence() const {
     constexpr auto kRange = std::int64_t{kLastSequence} + 1;
     const auto first = std::int64_t{last_sequence} - offset_delta;
@@ -221,7 +226,7 @@ Result<void> ProducerState::check_marker(const Marker& marker) const {
     return {};
 }
 
-void ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) {
+bool ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) {
     const base::ProducerId id{batch.producer_id};
     auto& entry = producers_[id];
     entry.set_epoch(base::ProducerEpoch{batch.producer_epoch});
@@ -232,12 +237,12 @@ void ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) 
     entry.last_timestamp_ms = batch.max_timestamp;
     entry.changed_at = base::Offset{batch.last_offset()};
     entry.seen_ms = now_ms;
-    if (!batch.transactional()) return;
+    if (!batch.transactional()) return false;
     verifying_.erase(id);
-    if (!entry.transaction_start) {
-        entry.transaction_start = base::Offset{batch.base_offset};
-        ongoing_.emplace(*entry.transaction_start, id);
-    }
+    if (entry.transaction_start) return false;
+    entry.transaction_start = base::Offset{batch.base_offset};
+    ongoing_.emplace(*entry.transaction_start, id);
+    return true;
 }
 
 std::optional<CompletedTransaction> ProducerState::end_transaction(const Marker& marker,
@@ -257,10 +262,14 @@ std::optional<CompletedTransaction> ProducerState::end_transaction(const Marker&
         verifying_.erase(marker.producer);
     }
     if (!entry.transaction_start) return std::nullopt;
-    const CompletedTransaction completed{marker.producer, *entry.transaction_start, marker_offset,
-                                         !marker.commit};
+    CompletedTransaction completed{.producer_id = marker.producer,
+                                   .first_offset = *entry.transaction_start,
+                                   .last_offset = marker_offset,
+                                   .last_stable_offset = marker_offset + 1,
+                                   .aborted = !marker.commit};
     entry.transaction_start.reset();
     ongoing_.erase(completed.first_offset);
+    if (!ongoing_.empty()) completed.last_stable_offset = ongoing_.begin()->first;
     ending_.emplace(completed.first_offset, marker_offset);
     return completed;
 }

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "storage/aborted_index.h"
 #include "storage/error.h"
 #include "storage/transaction_marker.h"
 #include "wire/record_batch.h"
@@ -89,8 +90,12 @@ using Verification = std::variant<Ongoing, VerificationGuard>;
 struct CompletedTransaction {
     base::ProducerId producer_id;
     base::Offset first_offset;
-    base::Offset last_offset;  ///< of the marker
+    base::Offset last_offset;         ///< of the marker
+    base::Offset last_stable_offset;  ///< as of `AbortedTransaction`
     bool aborted = false;
+
+    /// For the index, if it was aborted.
+    [[nodiscard]] std::optional<AbortedTransaction> index_entry() const;
 };
 
 /// The idempotent and transactional producers of one partition.
@@ -125,8 +130,9 @@ public:
     /// kTransactionCoordinatorFenced.
     [[nodiscard]] Result<void> check_marker(const Marker& marker) const;
 
-    /// Takes in a data batch that has its offset; also what recovery replays.
-    void record(const wire::BatchHeader& batch, std::int64_t now_ms);
+    /// Takes in a data batch that has its offset; also what recovery replays. True when it begins
+    /// a transaction.
+    bool record(const wire::BatchHeader& batch, std::int64_t now_ms);
     /// Takes in the marker that ends a transaction.
     [[nodiscard]] std::optional<CompletedTransaction> end_transaction(const Marker& marker,
                                                                       base::Offset marker_offset,

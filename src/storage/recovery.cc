@@ -343,15 +343,24 @@ private:
         producers_.expire(now_ms_, options_.config.producer_id_expiration_ms);
     }
 
-    void replay_marker(const wire::BatchView& batch) {
+    /// What a batch of the tail says of its producer. Gives the transaction that it ends as
+    /// aborted.
+    [[nodiscard]] std::optional<AbortedTransaction> replay(const wire::BatchView& batch) {
+        const auto& header = batch.header;
+        if (!header.has_producer_id()) return std::nullopt;
+        if (!header.control()) {
+            producers_.record(header, now_ms_);
+            return std::nullopt;
+        }
         const auto marker = parse_marker(batch, log_dir_.recovery_site());
-        if (!marker || !*marker) return;
-        (void)producers_.end_transaction({.producer = base::ProducerId{batch.header.producer_id},
-                                          .epoch = base::ProducerEpoch{batch.header.producer_epoch},
-                                          .coordinator_epoch = (*marker)->coordinator_epoch,
-                                          .commit = (*marker)->end == TransactionEnd::kCommit},
-                                         base::Offset{batch.header.base_offset},
-                                         batch.header.max_timestamp, now_ms_);
+        if (!marker || !*marker) return std::nullopt;
+        const auto ended = producers_.end_transaction(
+            {.producer = base::ProducerId{header.producer_id},
+             .epoch = base::ProducerEpoch{header.producer_epoch},
+             .coordinator_epoch = (*marker)->coordinator_epoch,
+             .commit = (*marker)->end == TransactionEnd::kCommit},
+            base::Offset{header.base_offset}, header.max_timestamp, now_ms_);
+        return ended ? ended->index_entry() : std::nullopt;
     }
 
     /// Serves from what is there; the epoch begins at its first write.
@@ -401,6 +410,7 @@ private:
         KAAS_TRY(sync_file(*log, syncs));
         KAAS_TRY(segment->offsets().flush(volume_, syncs));
         KAAS_TRY(segment->times().flush(volume_, syncs));
+        KAAS_TRY(segment->aborted().flush(volume_, segment->aborted_path(), syncs));
         KAAS_TRY(sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs));
         report(plan.facts(), tail_end_);
         tail_.reset();
@@ -436,21 +446,18 @@ private:
                 from_journal_ += kept->bytes.size();
             }
             const auto& header = batch->header;
+            const auto aborted = replay(*batch);
             const auto placement = plan.add({.base_offset = base::Offset{header.base_offset},
                                              .last_offset = base::Offset{header.last_offset()},
                                              .bytes = batch->bytes.size(),
                                              .max_timestamp_ms = header.max_timestamp,
-                                             .now_ms = now_ms_},
+                                             .now_ms = now_ms_,
+                                             .aborted = aborted},
                                             options_.config);
             KAAS_TRY(log.write_at(placement.position, {&batch->bytes, 1}));
             if (placement.offset_entry) segment.offsets().append(*placement.offset_entry);
             if (placement.time_entry) segment.times().append(*placement.time_entry);
-            if (!header.has_producer_id()) continue;
-            if (header.control()) {
-                replay_marker(*batch);
-            } else {
-                producers_.record(header, now_ms_);
-            }
+            if (aborted) segment.aborted().append(*aborted);
         }
     }
 

@@ -34,7 +34,12 @@ Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrig
     : name_(name),
       path_(paths.file(name, ".log")),
       offsets_(paths.file(name, ".index"), origin),
-      times_(paths.file(name, ".timeindex"), origin) {}
+      times_(paths.file(name, ".timeindex"), origin),
+      aborted_(origin) {}
+
+std::string Segment::aborted_path() const {
+    return path_.substr(0, path_.size() - std::string_view(".log").size()) + ".txnindex";
+}
 
 Result<void> Segment::create(Volume& volume) {
     KAAS_TRY_ASSIGN(file, volume.create(path_));
@@ -166,6 +171,16 @@ Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span
     auto indexed = cursor_at(static_cast<std::uint64_t>(entry->position));
     KAAS_TRY_ASSIGN(batch, promised(indexed, facts.base + entry->relative_offset));
     return scan(batch ? indexed : cursor, span, offset, !batch);
+}
+
+Result<bool> leads_to(Volume& volume, const SegmentSpan& span, const OffsetEntry& entry,
+                      Patience patience) {
+    const auto position = static_cast<std::uint64_t>(entry.position);
+    if (position >= span.facts.bytes) return false;  // of what does not count
+    KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
+    const HeaderCursor cursor(*file, span.segment->path(), position, span.facts.bytes, patience);
+    KAAS_TRY_ASSIGN(batch, promised(cursor, span.facts.base + entry.relative_offset));
+    return batch.has_value();
 }
 
 Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span, std::uint64_t start,

@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "base/mutex.h"
+#include "storage/aborted_index.h"
 #include "storage/sparse_index.h"
 #include "storage/volume.h"
 #include "wire/record_batch.h"
@@ -54,6 +55,8 @@ struct SegmentFacts {
     /// False when compaction left only batches without records: readers who want records need not
     /// see it, and kafkajs would not get past it.
     bool has_records = true;
+    /// How much its index of aborted transactions has to hold.
+    AbortedSeal aborted{};
 
     [[nodiscard]] SegmentName name() const { return {epoch, base, compaction}; }
 
@@ -77,12 +80,15 @@ public:
     [[nodiscard]] std::string directory() const { return path_.substr(0, path_.rfind('/')); }
     [[nodiscard]] OffsetIndex& offsets() { return offsets_; }
     [[nodiscard]] TimeIndex& times() { return times_; }
+    [[nodiscard]] AbortedIndex& aborted() { return aborted_; }
+    [[nodiscard]] std::string aborted_path() const;
 
 private:
     const SegmentName name_;
     const std::string path_;
     OffsetIndex offsets_;
     TimeIndex times_;
+    AbortedIndex aborted_;
     base::Mutex mutex_;
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
 };
@@ -148,6 +154,11 @@ private:
 [[nodiscard]] Result<std::optional<BatchPlace>> locate(
     Volume& volume, const SegmentSpan& span, base::Offset offset, Patience patience,
     std::optional<std::uint64_t> hint = std::nullopt);
+
+/// False when the batch that an entry of its offset index promises is not where the entry leads.
+/// Errors: kWouldBlock, the volume's.
+[[nodiscard]] Result<bool> leads_to(Volume& volume, const SegmentSpan& span,
+                                    const OffsetEntry& entry, Patience patience);
 
 /// Where a read ends, and what the next one asks for.
 struct Cut {

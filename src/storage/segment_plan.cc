@@ -65,6 +65,7 @@ SegmentPlan::Placement SegmentPlan::add(const BatchFacts& batch, const LogConfig
         bytes_since_entry_ = 0;
     }
     bytes_since_entry_ += batch.bytes;
+    if (batch.aborted) facts_.aborted.add(*batch.aborted);
     facts_.bytes += batch.bytes;
     facts_.end = batch.last_offset + 1;
     placement.after = facts_;

@@ -18,6 +18,8 @@ struct BatchFacts {
     std::uint64_t bytes;
     std::int64_t max_timestamp_ms;
     std::int64_t now_ms;
+    /// Set for the marker of an aborted transaction.
+    std::optional<AbortedTransaction> aborted{};
 };
 
 /// Spreads the rolls of partitions that began together: what `segment.jitter.ms` takes off the age

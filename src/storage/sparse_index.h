@@ -107,9 +107,27 @@ public:
     [[nodiscard]] Result<std::optional<Entry>> last_where(Predicate holds, Patience patience) const
         KAAS_EXCLUDES(mutex_);
 
+    /// The first entry for which it is false. As `last_where`.
+    template <class Predicate>
+    [[nodiscard]] Result<std::optional<Entry>> first_not(Predicate holds, Patience patience) const
+        KAAS_EXCLUDES(mutex_);
+    /// Nobody but this process has written what it says.
+    [[nodiscard]] bool in_memory() const KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        return in_memory_;
+    }
+
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
+    /// The entries on both sides of where a predicate turns false.
+    struct Border {
+        std::optional<Entry> last;
+        std::optional<Entry> first_not;
+    };
+    template <class Predicate>
+    [[nodiscard]] Result<Border> border_of(Predicate holds, Patience patience) const
+        KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty, Syncs syncs)
         KAAS_EXCLUDES(mutex_);
 
@@ -126,6 +144,23 @@ template <class Entry>
 template <class Predicate>
 Result<std::optional<Entry>> SparseIndex<Entry>::last_where(Predicate holds,
                                                             Patience patience) const {
+    KAAS_TRY_ASSIGN(border, border_of(holds, patience));
+    return border.last;
+}
+
+template <class Entry>
+template <class Predicate>
+Result<std::optional<Entry>> SparseIndex<Entry>::first_not(Predicate holds,
+                                                           Patience patience) const {
+    KAAS_TRY_ASSIGN(border, border_of(holds, patience));
+    return border.first_not;
+}
+
+template <class Entry>
+template <class Predicate>
+Result<typename SparseIndex<Entry>::Border> SparseIndex<Entry>::border_of(Predicate holds,
+                                                                          Patience patience) const {
+    Border border;
     std::shared_ptr<File> file;
     std::size_t count = 0;
     {
@@ -141,14 +176,14 @@ Result<std::optional<Entry>> SparseIndex<Entry>::last_where(Predicate holds,
                     high = middle;
                 }
             }
-            if (low == 0) return std::nullopt;
-            return entries_[low - 1];
+            if (low > 0) border.last = entries_[low - 1];
+            if (low < entries_.size()) border.first_not = entries_[low];
+            return border;
         }
         if (!opened_) return fail(ErrorCode::kWouldBlock, path_);
         file = file_;
         count = in_file_;
     }
-    std::optional<Entry> found;
     std::size_t low = 0;
     std::size_t high = count;
     while (low < high) {
@@ -157,13 +192,14 @@ Result<std::optional<Entry>> SparseIndex<Entry>::last_where(Predicate holds,
         KAAS_TRY(read_exactly(*file, middle * Entry::kBytes, bytes, patience));
         const auto entry = Entry::decode(bytes);
         if (holds(entry)) {
-            found = entry;
+            border.last = entry;
             low = middle + 1;
         } else {
+            border.first_not = entry;
             high = middle;
         }
     }
-    return found;
+    return border;
 }
 
 extern template class SparseIndex<OffsetEntry>;

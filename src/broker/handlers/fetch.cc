@@ -97,6 +97,11 @@ private:
     [[nodiscard]] TopicRef topic_ref(const FetchTarget& target) const {
         return {*target.name, target.id, by_id()};
     }
+    [[nodiscard]] bool committed_only() const { return request_.isolation_level == 1; }
+    [[nodiscard]] storage::Isolation isolation() const {
+        return committed_only() ? storage::Isolation::kReadCommitted
+                                : storage::Isolation::kReadUncommitted;
+    }
 
     /// Reads what is there; answers, or parks until there is more.
     void attempt() {
@@ -141,8 +146,7 @@ private:
             read.max_bytes =
                 std::min(room, static_cast<std::uint64_t>(std::max(target.max_bytes, 0)));
             read.at_least_one_batch = bytes_ == 0;
-            read.isolation = request_.isolation_level == 1 ? storage::Isolation::kReadCommitted
-                                                           : storage::Isolation::kReadUncommitted;
+            read.isolation = isolation();
             read.current_leader_epoch = current_leader_epoch(target);
             // First of all, as Apache does: what the client has may lie beyond the end of this log.
             if (!compare_history(target, part, patience)) return false;
@@ -176,7 +180,9 @@ private:
         std::uint64_t missing = parts_.size() == 1 ? min_bytes_ - available_ : 1;
         for (auto& part : parts_) {
             storage::Watch watch;
-            watch.beyond = part.read.high_watermark;
+            watch.isolation = isolation();
+            watch.beyond =
+                committed_only() ? part.read.last_stable_offset : part.read.high_watermark;
             watch.min_bytes = missing;
             watch.home = &call_->home();
             watch.wake = [self = weak_from_this()] {
@@ -256,7 +262,7 @@ private:
         out.last_stable_offset = part.read.last_stable_offset.value();
         out.log_start_offset = part.read.log_start.value();
         out.aborted_transactions.reset();
-        if (request_.isolation_level == 1) {
+        if (committed_only()) {
             out.aborted_transactions.emplace();
             for (const auto& aborted : part.read.aborted) {
                 auto& row = out.aborted_transactions->emplace_back();
