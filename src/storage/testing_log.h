@@ -175,7 +175,7 @@ struct Answer {
                 static_cast<std::int64_t>(values.size()) + log.view().log_start.value()) {
                 return fail(ErrorCode::kCorrupt, "offsets are not in a row");
             }
-            values.emplace_back(base::as_text(*record.value));
+            values.emplace_back(record.value ? base::as_text(*record.value) : std::string_view());
         }
     }
     return values;
