@@ -2,12 +2,14 @@
 // partition is there, in order, once; what a consumer saw neither changes nor vanishes, unless it
 // was deleted, or compaction may take it, and then it never comes back; the last value of a key
 // stays; a producer that repeats what was not answered is told the place it has, and is never
-// refused. Method: random histories from a seed, of partitions that share one broker, with a
-// journal or without, on two MemoryVolumes between which they move, each against a ledger. Any file
-// operation and any session check may be the moment at which the process dies, the power fails, the
-// operation fails, or another owner takes over and runs first (testing_world.h). Every rule that is
-// taken away must be caught. A failure prints what happened and the seed, which KAAS_SEED replays.
-// The next operation is one more row of `kActs`.
+// refused; readers of committed data get to where the first open transaction begins, exactly, and
+// nothing that was aborted; a marker is there once it is acknowledged, and nothing of its
+// transaction comes behind it. Method: random histories from a seed, of partitions that share one
+// broker, with a journal or without, on two MemoryVolumes between which they move, each against a
+// ledger. Any file operation and any session check may be the moment at which the process dies, the
+// power fails, the operation fails, or another owner takes over and runs first (testing_world.h).
+// Every rule that is taken away must be caught. A failure prints what happened and the seed, which
+// KAAS_SEED replays. The next operation is one more row of `kActs`.
 
 #include "base/clock.h"
 #include "base/uuid.h"
@@ -55,12 +57,16 @@ struct Tally {
     std::size_t compactions = 0;
     std::size_t compacted_away = 0;
     std::size_t moves = 0;
+    std::size_t markers = 0;
+    std::size_t skipped = 0;
 
     Tally& operator+=(const Tally& other) {
         acknowledged += other.acknowledged;
         compactions += other.compactions;
         compacted_away += other.compacted_away;
         moves += other.moves;
+        markers += other.markers;
+        skipped += other.skipped;
         return *this;
     }
 };
@@ -90,6 +96,15 @@ public:
         if (!violation_) hand_over();
         if (!violation_) finish_cycles(*current_);
         for (auto& partition : partitions_) {
+            for (auto& transactor : partition.transactors) {
+                if (violation_ || !transactor.marker) continue;
+                deliver_marker(*current_, partition, transactor);
+                finish_cycles(*current_);
+                if (transactor.marker)
+                    violated("{} was never answered", testing::name_of(*transactor.marker));
+            }
+        }
+        for (auto& partition : partitions_) {
             if (!violation_) look(*current_, partition);
             for (std::size_t producer = 0; Ledger::idempotent(producer); ++producer) {
                 if (partition.ledger.unanswered(producer) > 0)
@@ -101,6 +116,8 @@ public:
 
     [[nodiscard]] Tally tally() const {
         auto all = tally_;
+        all.markers = markers_.size();
+        all.skipped = skipped_;
         for (const auto& partition : partitions_) {
             all.acknowledged += partition.ledger.acknowledged();
             all.compacted_away += partition.ledger.gone();
@@ -126,7 +143,7 @@ private:
             {4, &Simulation::wake_zombie}, {2, &Simulation::reconfigure},
             {4, &Simulation::keep_house},  {1, &Simulation::move},
             {1, &Simulation::shut_down},   {6, &Simulation::compact},
-            {1, &Simulation::abandon},
+            {1, &Simulation::abandon},     {20, &Simulation::transact_at},
         };
         if (current_ == nullptr) return start();
         auto& partition =
@@ -148,7 +165,7 @@ private:
         auto& ledger = partition.ledger;
         // Whoever still sends to a zombie would have to go on there: only a plain one does.
         const auto producer = static_cast<std::size_t>(
-            pick(&process == current_ ? 0 : 2, std::int64_t{Ledger::kProducers} - 1));
+            pick(&process == current_ ? 0 : 2, std::int64_t{Ledger::kTransactional} - 1));
         // As clients do, too.
         if (Ledger::idempotent(producer) &&
             ledger.unanswered(producer) >= ProducerEntry::kRemembered)
@@ -160,6 +177,12 @@ private:
         }
         deliver(process, partition,
                 ledger.issue(producer, clock_.wall_ms() + pick(-50, 50), fillings));
+    }
+
+    void transact_at(Partition& partition) {
+        auto& transactors = partition.transactors;
+        auto& one = transactors[static_cast<std::size_t>(pick(0, std::ssize(transactors) - 1))];
+        transact(*current_, partition, one);
     }
 
     void cycle(Partition&) { cycle_of(*current_); }
@@ -403,6 +426,8 @@ private:
         if (chance(2)) keeps_deletions_ms = pick(0, 15'000);
         auto& partition =
             partitions_.emplace_back(Partition{.number = number, .ledger{keeps_deletions_ms}});
+        for (auto i = Ledger::kTransactional; i < Ledger::kProducers; ++i)
+            partition.transactors.push_back({.producer = i, .bumps = chance(2)});
         partition.config.compacted = keeps_deletions_ms.has_value();
         partition.config.delete_retention_ms = keeps_deletions_ms.value_or(0);
         configure(partition);
@@ -544,6 +569,8 @@ TEST(PartitionLogSimulation, NothingAcknowledgedIsLostAndNothingSeenChanges) {
     EXPECT_GT(tally.compacted_away, histories) << "too little is compacted";
     EXPECT_GT(tally.compactions * 4, histories);
     EXPECT_GT(tally.moves * 4, histories);
+    EXPECT_GT(tally.markers, histories) << "too few transactions end";
+    EXPECT_GT(tally.skipped, histories);
 }
 
 TEST(PartitionLogSimulation, EveryMissingRuleIsCaught) {

@@ -5,6 +5,7 @@
 #include "storage/file_slice.h"
 #include "storage/producer_state.h"
 #include "storage/sparse_index.h"
+#include "storage/transaction_marker.h"
 #include "wire/record_batch.h"
 #include "wire/records.h"
 
@@ -37,8 +38,22 @@ struct Seen {
     std::string name{};
     std::string key{};
     std::optional<std::string> value{};
+    bool marker = false;  ///< of a transaction; its name says all of it
 
     friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+/// How a marker is called.
+[[nodiscard]] inline std::string name_of(const Marker& marker) {
+    return fmt::format("marker {}.{}.{} {}", marker.producer, marker.epoch,
+                       marker.coordinator_epoch, marker.commit ? "commit" : "abort");
+}
+
+/// One transaction, as its coordinator and its readers know it.
+struct Transaction {
+    enum class Decision { kNone, kCommit, kAbort } decision = Decision::kNone;
+    std::int64_t first_offset = -1;  ///< once a record of it was seen
+    bool ended = false;              ///< its marker was seen
 };
 
 /// One batch of a producer.
@@ -53,6 +68,10 @@ struct Sent {
         kDurable,  ///< survives the machine
     } standing = Standing::kUnknown;
     std::int64_t offset = -1;  ///< once it was answered
+    /// Of a transactional producer, which begins at sequence 0 again under each epoch.
+    Transaction* transaction = nullptr;
+    std::int16_t epoch = 0;
+    std::int32_t wire_sequence = 0;
 
     /// Producer and sequence, for messages.
     [[nodiscard]] std::string name() const { return fmt::format("{}.{}", producer, sequence); }
@@ -72,7 +91,8 @@ public:
         std::optional<std::size_t> bytes;
     };
 
-    static constexpr std::size_t kProducers = 4;
+    static constexpr std::size_t kTransactional = 4;  ///< from here on
+    static constexpr std::size_t kProducers = 6;
     /// A record may say that it is so much older than its batch's sending.
     static constexpr std::int64_t kTimestampSlackMs = 60;
 
@@ -98,6 +118,44 @@ public:
             batch.records.push_back(std::move(record));
         }
         return sent_.emplace_back(std::move(batch));
+    }
+
+    // ---- Transactions.
+
+    Transaction& begin_transaction() { return transactions_.emplace_back(); }
+    /// A batch of it; its records are known by that from now on.
+    void join(Sent& batch, Transaction& transaction) {
+        batch.transaction = &transaction;
+        for (const auto& record : batch.records) transaction_of_[record.name] = &transaction;
+    }
+    void decide(Transaction& transaction, const Marker& marker) {
+        transaction.decision =
+            marker.commit ? Transaction::Decision::kCommit : Transaction::Decision::kAbort;
+        transaction_of_[name_of(marker)] = &transaction;
+    }
+    [[nodiscard]] bool aborted(const std::string& name) const {
+        const auto found = transaction_of_.find(name);
+        return found != transaction_of_.end() &&
+               found->second->decision == Transaction::Decision::kAbort;
+    }
+    /// Where readers of committed data have to stop; empty when something was deleted unseen.
+    [[nodiscard]] std::optional<std::int64_t> stable_end() const {
+        if (std::ranges::any_of(places_, [](const Place& p) { return p.record.name.empty(); }))
+            return std::nullopt;
+        auto least = end();
+        for (const auto& one : transactions_) {
+            if (one.first_offset >= 0 && !one.ended) least = std::min(least, one.first_offset);
+        }
+        return std::max(least, start_);
+    }
+    /// What they have to find up to there.
+    [[nodiscard]] std::vector<std::string> committed(std::int64_t stable) const {
+        std::vector<std::string> names;
+        for (const auto& [record, gone] : places_) {
+            if (record.offset < start_ || record.offset >= stable) continue;
+            if (!gone && !record.marker && !aborted(record.name)) names.push_back(record.name);
+        }
+        return names;
     }
 
     [[nodiscard]] std::size_t unanswered(std::size_t producer) const {
@@ -183,6 +241,11 @@ public:
         }
         return std::nullopt;
     }
+    [[nodiscard]] Violation find_marker(const std::string& name, std::int64_t offset) const {
+        if (offset < start_ || (offset < end() && at(offset).record.name == name))
+            return std::nullopt;
+        return fmt::format("{} was acknowledged at {}, and is not there", name, offset);
+    }
     /// A record from anywhere against what was seen there.
     [[nodiscard]] Violation compare(const Seen& record) const {
         if (record.offset >= end()) return std::nullopt;
@@ -197,7 +260,9 @@ public:
     /// May a reader of the owner's log find nothing at this offset?
     [[nodiscard]] bool may_miss(std::int64_t offset, std::int64_t now_ms) const {
         return offset >= end() || offset < start_ || at(offset).gone ||
-               (keeps_deletions_ms_ && (superseded(offset) || outlived(offset, now_ms)));
+               (keeps_deletions_ms_ &&
+                (at(offset).record.marker || aborted(at(offset).record.name) ||
+                 superseded(offset) || outlived(offset, now_ms)));
     }
     /// How many records compaction has taken away.
     [[nodiscard]] std::size_t gone() const {
@@ -226,6 +291,11 @@ private:
     /// A record that nobody has seen before.
     [[nodiscard]] Violation take_in(const Seen& record) {
         if (record.offset != end()) return fmt::format("offset {} after {}", record.offset, end());
+        if (auto wrong = follow_transaction(record)) return wrong;
+        if (record.marker) {
+            places_.push_back({.record = record});
+            return std::nullopt;
+        }
         const auto known = known_.find(record.name);
         if (known == known_.end()) return record.name + " was never sent";
         const auto [producer, sequence] = known->second;
@@ -235,15 +305,43 @@ private:
         gap_[producer] = false;
         if (!follows) return fmt::format("{} where {} of the producer is next", record.name, next);
         next = sequence + 1;
-        last_of_key_[record.key] = record.offset;
+        of_key_[record.key].push_back(record.offset);
         places_.push_back({.record = record});
         return std::nullopt;
+    }
+    [[nodiscard]] Violation follow_transaction(const Seen& record) {
+        const auto found = transaction_of_.find(record.name);
+        if (found == transaction_of_.end()) {
+            if (record.marker) return record.name + " was never asked for";
+            return std::nullopt;
+        }
+        auto& transaction = *found->second;
+        if (record.marker) {
+            transaction.ended = true;
+        } else if (transaction.ended) {
+            return record.name + " comes behind the end of its transaction";
+        } else if (transaction.first_offset < 0) {
+            transaction.first_offset = record.offset;
+        }
+        return std::nullopt;
+    }
+
+    /// The last record of a key that counts: its transaction, if it has one, was committed.
+    [[nodiscard]] std::int64_t last_of(const std::string& key) const {
+        const auto offsets = of_key_.find(key);
+        if (offsets == of_key_.end()) return -1;
+        const auto last = std::ranges::find_if(
+            offsets->second.rbegin(), offsets->second.rend(), [&](std::int64_t offset) {
+                const auto found = transaction_of_.find(at(offset).record.name);
+                return found == transaction_of_.end() ||
+                       found->second->decision == Transaction::Decision::kCommit;
+            });
+        return last == offsets->second.rend() ? -1 : *last;
     }
 
     /// A later record of its key was seen.
     [[nodiscard]] bool superseded(std::int64_t offset) const {
-        const auto last = last_of_key_.find(at(offset).record.key);
-        return last != last_of_key_.end() && last->second > offset;
+        return last_of(at(offset).record.key) > offset;
     }
     /// It deletes its key, and everybody has had the time to see that.
     [[nodiscard]] bool outlived(std::int64_t offset, std::int64_t now_ms) const {
@@ -265,10 +363,11 @@ private:
     [[nodiscard]] Violation find(const Seen& record) const {
         if (at(record.offset).gone)
             return fmt::format("{} is back at {}", record.name, record.offset);
-        const auto last = last_of_key_.find(record.key);
-        if (last != last_of_key_.end() && last->second > record.offset && at(last->second).gone)
+        if (record.marker) return std::nullopt;
+        const auto last = last_of(record.key);
+        if (last > record.offset && at(last).gone)
             return fmt::format("{} at {} outlives the deletion of its key at {}", record.name,
-                               record.offset, last->second);
+                               record.offset, last);
         return std::nullopt;
     }
 
@@ -279,7 +378,10 @@ private:
     std::map<std::string, std::pair<std::size_t, std::int32_t>> known_;
     bool gap_[kProducers] = {};  ///< some of its records may have been deleted before their time
     std::vector<Place> places_;  ///< by offset
-    std::map<std::string, std::int64_t> last_of_key_;
+    std::map<std::string, std::vector<std::int64_t>> of_key_;
+    std::deque<Transaction> transactions_;
+    /// By the names of records and markers.
+    std::map<std::string, Transaction*> transaction_of_;
     std::int64_t start_ = 0;
 };
 
@@ -291,6 +393,12 @@ private:
         options.producer_epoch = 0;
         options.base_sequence = batch.sequence;
     }
+    if (batch.transaction != nullptr) {
+        options.producer_id = static_cast<std::int64_t>(batch.producer);
+        options.producer_epoch = batch.epoch;
+        options.base_sequence = batch.wire_sequence;
+        options.transactional = true;
+    }
     wire::BatchBuilder builder(options);
     auto timestamp_ms = batch.timestamp_ms;
     for (const auto& record : batch.records) {
@@ -300,6 +408,21 @@ private:
         builder.add(timestamp_ms++, base::as_bytes(record.key), value, {&name, 1});
     }
     return builder.build();
+}
+
+/// The record of a control batch.
+[[nodiscard]] inline std::optional<Seen> seen_marker(const wire::BatchView& batch,
+                                                     wire::DecodeSite& site) {
+    const auto& header = batch.header;
+    const auto marker = parse_marker(batch, site);
+    if (!marker || !*marker) return std::nullopt;
+    return Seen{.offset = header.base_offset,
+                .timestamp_ms = header.max_timestamp,
+                .name = name_of({.producer = base::ProducerId{header.producer_id},
+                                 .epoch = base::ProducerEpoch{header.producer_epoch},
+                                 .coordinator_epoch = (*marker)->coordinator_epoch,
+                                 .commit = (*marker)->end == TransactionEnd::kCommit}),
+                .marker = true};
 }
 
 /// What a read gives, as a client unpacks it.
@@ -319,6 +442,11 @@ struct Unpacked {
         if (!wire::check_crc(*batch)) return fail(ErrorCode::kCorrupt, "wrong CRC");
         rest = rest.subspan(batch->bytes.size());
         unpacked.next = batch->header.last_offset() + 1;
+        if (batch->header.control()) {
+            if (auto marker = seen_marker(*batch, site))
+                unpacked.records.push_back(std::move(*marker));
+            continue;
+        }
         auto reader = wire::RecordReader::open(*batch, site);
         for (wire::Record record; reader && *reader->next(record);) {
             Seen seen{.offset = record.offset,
