@@ -4,6 +4,7 @@
 // random histories against a model.
 
 #include "storage/aborted_index.h"
+#include "storage/check.h"
 #include "storage/memory_volume.h"
 #include "storage/testing_committed.h"
 #include "storage/testing_compaction.h"
@@ -78,6 +79,34 @@ TEST_F(TransactionsTest, ReadsNameNothingThatBeginsBehindThem) {
     end(*log, 1, false);
     EXPECT_THAT(aborted(*log, 0, one), IsEmpty());
     EXPECT_THAT(aborted(*log, 0, 3 * one), IsEmpty()) << "it begins at the bound";
+    EXPECT_THAT(aborted(*log, 0, 4 * one),
+                ElementsAre(std::pair(std::int64_t{3}, std::int64_t{4})));
+}
+
+/// A bound that is too low would hide what was aborted.
+TEST_F(TransactionsTest, ADamagedOffsetIndexHidesNothing) {
+    LogConfig config;
+    config.index_interval_bytes = 0;
+    auto log = open(0, config);
+    const auto one = testing::make_batch({}).size();
+    for (int i = 0; i < 3; ++i) append_durably(*log, {});
+    begin(*log, 1);
+    end(*log, 1, false);
+    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+    auto index = *volume_.open(std::string(kPartition) + "/00000000/00000000000000000000.index",
+                               OpenMode::kReadWrite);
+    for (std::uint64_t at = 0; at < *index->size(); at += OffsetEntry::kBytes) {
+        std::byte bytes[OffsetEntry::kBytes];
+        ASSERT_TRUE(index->read_at(at, bytes));
+        auto entry = OffsetEntry::decode(bytes);
+        if (std::cmp_less(entry.position, 4 * one)) continue;
+        entry.relative_offset = 1;
+        entry.encode(bytes);
+        const base::ByteView piece(bytes);
+        ASSERT_TRUE(index->write_at(at, {&piece, 1}));
+    }
+    restart();
+    log = open(1, config);
     EXPECT_THAT(aborted(*log, 0, 4 * one),
                 ElementsAre(std::pair(std::int64_t{3}, std::int64_t{4})));
 }
@@ -157,7 +186,7 @@ TEST_F(IndexLossTest, WithoutItNothingAbortedIsServed) {
 TEST_F(IndexLossTest, DamagedNothingAbortedIsServed) {
     const testing::QuietLog quiet;
     ASSERT_TRUE(open(1, config_)->release(std::chrono::seconds(1)));
-    for (const auto& path : indexes()) damage(path, 17);  // of a first offset
+    for (const auto& path : indexes()) damage(path, 16);  // a first offset is 256 higher
     restart();
     auto log = open(2, config_);
     EXPECT_EQ(*committed_offsets(*log), expected_);
@@ -198,6 +227,22 @@ TEST_F(IndexLossTest, WhatWasReadFromTheLogIsWhatTheIndexSays) {
     restart();
     log = open(2, config_);
     EXPECT_EQ(read(), indexed);
+}
+
+/// What a manifest vouches for must be durable before it does.
+TEST_F(TransactionsTest, ACheckpointComesBehindItsIndex) {
+    broker_ = std::make_unique<testing::Broker>(volume_, clock_, 1);
+    auto log = open(0);
+    for (int i = 0; i < 3; ++i) {
+        begin(*log, 1);
+        end(*log, 1, false);
+    }
+    volume_.crash({});
+    int damages = 0;
+    ASSERT_TRUE(check_partitions(volume_, "", [&](const Damage&) { ++damages; }));
+    EXPECT_EQ(damages, 0);
+    EXPECT_TRUE(volume_.open(std::string(kPartition) + "/00000000/00000000000000000000.txnindex",
+                             OpenMode::kRead));
 }
 
 TEST(AbortedIndexTest, MemoryIsBoundedAndEverythingIsFound) {
@@ -251,6 +296,9 @@ TEST_F(TransactionsTest, CompactionTakesWhatWasAbortedAndKeepsTheMarkers) {
     testing::TestCleaner cleaner(clock_);
     ASSERT_TRUE(cleaner.run(*log));
     EXPECT_GT(cleaner.counts.records_in, cleaner.counts.records_kept);
+    EXPECT_TRUE(std::ranges::any_of(*log->view().sealed, [](const SegmentSpan& span) {
+        return span.facts.compaction > 0 && span.facts.aborted.count > 0;
+    })) << "the markers that stay belong to an index";
     const auto committed = *committed_offsets(*log);
     kill_and_reopen(log, config);
     EXPECT_EQ(*committed_offsets(*log), committed);

@@ -135,6 +135,9 @@ INSTANTIATE_TEST_SUITE_P(
     Verification, ProducerTransactions,
     ::testing::Values(
         Script{"BeginningUnverified", {stray(0, 0)}, ErrorCode::kInvalidTxnState},
+        Script{"BeginningWithoutTheGuardThatWasAskedFor",
+               {ask(0, 0), stray(0, 0)},
+               ErrorCode::kInvalidTxnState},
         Script{"BeginningVerified", {ask(0, 0), send(0, 0)}},
         Script{"GoingOnNeedsNoGuard", {ask(0, 0), send(0, 0), stray(0, 1)}},
         Script{"BeginningUnverifiedWhereNobodyVerifies", {unchecked(0, 0)}},
