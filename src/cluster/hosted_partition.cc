@@ -52,7 +52,7 @@ HostedPartition::Step HostedPartition::begin() {
     }
     if (still_wanted()) return Step::kNone;  // failed, and nothing new was given
     busy_ = true;
-    held_ = wanted_;
+    held_ = Tenure{wanted_->epoch, wanted_->volume, std::exchange(wanted_->walk, {})};
     retry_at_.reset();
     serves_since_.reset();
     show(Hosting::kOpening);

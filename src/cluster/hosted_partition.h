@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kaas::cluster {
@@ -84,6 +85,10 @@ public:
     [[nodiscard]] const storage::LogPtr& log() const { return log_; }
     /// Of the running step, of the log, or of the attempt that failed.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
+    /// The same, for the step that opens it: nobody else needs the epochs to walk.
+    [[nodiscard]] Tenure take_tenure() {
+        return {held_->epoch, held_->volume, std::exchange(held_->walk, {})};
+    }
 
     /// True when it has a log on the volume, or is about to: the topic's directory is needed there.
     [[nodiscard]] bool needs(const std::string& volume) const {
@@ -98,7 +103,7 @@ public:
         base::Offset end{0};      ///< how far the copy reaches
         bool handed_over = false;
     };
-    std::optional<Moving> moving;
+    std::unique_ptr<Moving> moving;
     bool copying = false;  ///< a job is at it
     /// Where moves have left files that nothing names any more.
     std::set<std::string> left_volumes;

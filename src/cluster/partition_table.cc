@@ -97,7 +97,7 @@ void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, T
         local.config =
             std::make_shared<const storage::LogConfig>(options_.log_config(topic.configs));
         for (const auto& partition : local.partitions) {
-            if (partition && partition->log()) partition->log()->set_config(*local.config);
+            if (partition && partition->log()) partition->log()->set_config(local.config);
         }
     }
     if (extend(topic, local)) show(topic, local, view);
@@ -165,7 +165,7 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
 void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     switch (partition->begin()) {
         case HostedPartition::Step::kOpen:
-            openings_.push({.partition = partition, .tenure = partition->tenure()});
+            openings_.push({.partition = partition, .tenure = partition->take_tenure()});
             jobs_.emplace_back([self = shared_from_this()] { self->open_some(); });
             return;
         case HostedPartition::Step::kClose:

@@ -44,7 +44,8 @@ PartitionTable::Move PartitionTable::Impl::move(const base::TopicPartition& id,
             return Move::kBegun;
         }
         if (partition->moving && partition->moving->volume == volume) return Move::kBegun;
-        partition->moving = HostedPartition::Moving{.volume = volume};
+        partition->moving =
+            std::make_unique<HostedPartition::Moving>(HostedPartition::Moving{.volume = volume});
         start_carrying(partition);
     }
     flush();

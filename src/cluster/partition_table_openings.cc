@@ -52,7 +52,7 @@ void PartitionTable::Impl::open_some() {
             partition->opened(std::move(log), options_.clock->now());
             auto local = topics_.find(partition->id().topic);
             if (partition->log() && local != topics_.end() && local->second.config != config) {
-                partition->log()->set_config(*local->second.config);
+                partition->log()->set_config(local->second.config);
             }
             if (auto news = partition->news()) outbox_.opened.push_back(*news);
             go_on(partition);
@@ -98,7 +98,7 @@ storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
     options.log_dir = options_.places.find(opening.tenure.volume)->second.logs;
     options.directory = opening.partition->directory();
     options.epoch = opening.tenure.epoch;
-    options.config = *opening.config;
+    options.config = opening.config;
     for (const auto& step : opening.tenure.walk) {
         auto place = options_.places.find(step.volume);
         if (place == options_.places.end()) {

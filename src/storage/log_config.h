@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace kaas::storage {
 
@@ -55,6 +57,23 @@ struct LogConfig {
     [[nodiscard]] std::int64_t segment_lasts_ms() const {
         return compacted ? std::min(segment_ms, max_compaction_lag_ms) : segment_ms;
     }
+};
+
+/// A configuration that the logs of a topic share: a value, as far as they can tell.
+class SharedLogConfig {
+public:
+    SharedLogConfig() : SharedLogConfig(LogConfig{}) {}
+    // NOLINTNEXTLINE(google-explicit-constructor): it stands wherever the value did
+    SharedLogConfig(const LogConfig& config) : config_(std::make_shared<const LogConfig>(config)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor): as above
+    SharedLogConfig(std::shared_ptr<const LogConfig> config) : config_(std::move(config)) {}
+
+    const LogConfig& operator*() const { return *config_; }
+    const LogConfig* operator->() const { return config_.get(); }
+    [[nodiscard]] const std::shared_ptr<const LogConfig>& pointer() const { return config_; }
+
+private:
+    std::shared_ptr<const LogConfig> config_;
 };
 
 }  // namespace kaas::storage

@@ -34,6 +34,7 @@ CommitMember::Pace PartitionLog::take() {
     }
     pieces_.swap(pending_);  // both keep their memory for the next cycle
     cycle_tickets_.swap(pending_tickets_);
+    if (pieces_.empty()) forget_buffers();  // nobody writes: its checkpoint, or upkeep, is due
     // On a remote volume a write has only reached this machine's cache: acks=1 waits for the sync
     // too, or a taker elsewhere would not see what was acknowledged.
     awaits_write_ =
@@ -58,6 +59,17 @@ CommitMember::Pace PartitionLog::take() {
                            return p.roll_before != nullptr;
                        });
     return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
+}
+
+void PartitionLog::forget_buffers() {
+    pieces_.shrink_to_fit();
+    pending_.shrink_to_fit();
+    cycle_tickets_.shrink_to_fit();
+    pending_tickets_.shrink_to_fit();
+    entry_.batches.clear();
+    entry_.batches.shrink_to_fit();
+    base::MutexLock lock(view_mutex_);
+    places_ = PlaceMemory();
 }
 
 void PartitionLog::make_files() {
@@ -292,8 +304,8 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
 
 Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
     if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory, syncs));
-    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths_, {options_.epoch, written_.base}));
-    KAAS_TRY(sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs));
+    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths(), {options_.epoch, written_.base}));
+    KAAS_TRY(sync_directory(volume_, paths().epoch_directory(options_.epoch), syncs));
     active_ = std::move(first.segment);
     active_log_ = std::move(first.log);
     return {};
@@ -303,14 +315,14 @@ Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
     KAAS_TRY_ASSIGN(epoch_log,
-                    write_first_picture(volume_, paths_, options_.epoch, manifest_, syncs));
-    fresh_epoch_log_ = std::move(epoch_log);
+                    write_first_picture(volume_, paths(), options_.epoch, manifest_, syncs));
+    fresh_epoch_log_ = std::make_unique<EpochLog>(std::move(epoch_log));
     return {};
 }
 
 void PartitionLog::begin_epoch() {
     base::MutexLock lock(manifest_mutex_);
-    epoch_log_ = std::exchange(fresh_epoch_log_, std::nullopt);
+    epoch_log_ = std::move(fresh_epoch_log_);
     begun_ = true;
     sweep_due_ = after_delete_delay();
     plan_reclaim();
@@ -324,11 +336,11 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path()));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
-    auto segment = std::make_shared<Segment>(paths_, SegmentName{options_.epoch, written_.end},
+    auto segment = std::make_shared<Segment>(paths(), SegmentName{options_.epoch, written_.end},
                                              IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+    KAAS_TRY(volume_.sync_directory(paths().epoch_directory(options_.epoch)));
     KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
     KAAS_TRY(epoch_log_->sync());
     manifest_.roll(written_);
@@ -350,7 +362,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
                                           const std::vector<ProducerImage>& producers,
                                           Syncs syncs) {
     if (producers.empty()) return {};
-    auto file = volume_.create(paths_.file({options_.epoch, at}, ".snapshot"));
+    auto file = volume_.create(paths().file({options_.epoch, at}, ".snapshot"));
     if (!file && file.error().code == ErrorCode::kExists) return {};
     if (!file) return std::unexpected(std::move(file).error());
     const auto bytes = encode_snapshot(producers);
@@ -481,7 +493,7 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
     KAAS_TRY(segment.times().flush(volume_));
     KAAS_TRY(segment.aborted().flush(volume_, segment.aborted_path()));
     if (files() != had_files) {
-        KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(options_.epoch)));
+        KAAS_TRY(volume_.sync_directory(paths().epoch_directory(options_.epoch)));
     }
     KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));
     manifest_.active = facts;

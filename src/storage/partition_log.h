@@ -125,7 +125,7 @@ struct PartitionLogOptions {
     /// The epochs that may have been written before this one, newest first, each on its volume;
     /// empty when this is the first.
     std::vector<EpochCandidate> earlier;
-    LogConfig config;
+    SharedLogConfig config;
 };
 
 /// The log of one partition under one leader epoch (DESIGN 7). A move, a failure, a new epoch: a
@@ -223,7 +223,7 @@ public:
     /// Forgets those that were silent for `producer.id.expiration.ms`. Thread: any.
     void expire_producers() KAAS_EXCLUDES(mutex_, view_mutex_);
 
-    void set_config(const LogConfig& config) KAAS_EXCLUDES(view_mutex_);
+    void set_config(const SharedLogConfig& config) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
     /// `repack` for this log. Thread: one that may compute for long. Errors: as `check_produced`.
     [[nodiscard]] Result<Repacked> repack(base::MutableBytes records,
@@ -370,6 +370,7 @@ private:
     [[nodiscard]] Result<wire::BatchView> take_batch(const Append& request, const LogConfig& config,
                                                      std::int64_t now_ms,
                                                      std::vector<RecordFault>* faults) const;
+    [[nodiscard]] PartitionPaths paths() const { return {options_.directory}; }
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
     /// A batch that was judged good; `bytes` are its own, in `frame`.
     struct Judged {
@@ -392,6 +393,8 @@ private:
     static void answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups);
 
     // On the cycle's thread.
+    /// What makes the next batch quicker, and is too much for each of thousands that are idle.
+    void forget_buffers() KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::int64_t unsynced_for_ms() const;
     /// Whether this cycle must leave nothing unsynced (`flush.messages`, `flush.ms`).
     [[nodiscard]] bool must_flush() const;
@@ -492,7 +495,6 @@ private:
     [[nodiscard]] Patience allowed(Patience patience) const;
 
     const PartitionLogOptions options_;
-    const PartitionPaths paths_;
     /// Of its entries in the journal; none when it cannot have any.
     const std::optional<JournalKey> journal_key_;
     Volume& volume_;
@@ -532,8 +534,8 @@ private:
     std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
     std::optional<Error> cycle_error_;
     bool awaits_write_ = false;
-    bool flushes_ = false;                     ///< it leaves nothing unsynced
-    std::optional<EpochLog> fresh_epoch_log_;  ///< its picture is written, and not durable yet
+    bool flushes_ = false;                       ///< it leaves nothing unsynced
+    std::unique_ptr<EpochLog> fresh_epoch_log_;  ///< its picture is written, and not durable yet
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest, durably
     std::shared_ptr<Segment> active_;
     std::shared_ptr<File> active_log_;
@@ -550,7 +552,7 @@ private:
     // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
     mutable base::Mutex manifest_mutex_;
     /// Set once its picture is durable.
-    std::optional<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
+    std::unique_ptr<EpochLog> epoch_log_ KAAS_GUARDED_BY(manifest_mutex_);
     Manifest manifest_ KAAS_GUARDED_BY(manifest_mutex_);
     Discards discards_ KAAS_GUARDED_BY(manifest_mutex_);
     /// When to look for earlier epochs of which nothing is left.

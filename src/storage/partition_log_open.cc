@@ -23,20 +23,19 @@ namespace {
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
     : options_(std::move(options)),
-      paths_{options_.directory},
       journal_key_(key_in_journal(options_)),
       volume_(options_.log_dir->volume()),
       next_offset_(opened.end),
       plan_(opened.plan),
       producers_(std::move(opened.producers)),
-      begun_(opened.epoch_log.has_value()),
+      begun_(opened.epoch_log != nullptr),
       active_(std::move(opened.active)),
       written_(plan_.facts()),
       synced_(plan_.facts()),
       last_sync_(options_.log_dir->clock().now()),
       epoch_log_(std::move(opened.epoch_log)),
       manifest_(std::move(opened.manifest)),
-      config_(std::make_shared<const LogConfig>(options_.config)),
+      config_(options_.config.pointer()),
       view_(std::move(opened.view)),
       epochs_(manifest_.epochs),
       clean_to_(manifest_.clean_to),
@@ -56,6 +55,7 @@ Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions opt
 }
 
 std::shared_ptr<PartitionLog> PartitionLog::make(PartitionLogOptions options, Opened opened) {
+    options.earlier = {};  // it has what they left
     std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
     if (log->begun_) {
         // The picture is written; a line must vouch for it before the next taker need not write

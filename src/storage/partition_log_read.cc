@@ -43,10 +43,9 @@ std::optional<Error> PartitionLog::failure() const {
     return failure_;
 }
 
-void PartitionLog::set_config(const LogConfig& config) {
-    auto fresh = std::make_shared<const LogConfig>(config);
+void PartitionLog::set_config(const SharedLogConfig& config) {
     base::MutexLock lock(view_mutex_);
-    config_ = std::move(fresh);
+    config_ = config.pointer();
 }
 
 std::shared_ptr<const LogConfig> PartitionLog::config() const {

@@ -109,7 +109,7 @@ Result<void> PartitionLog::finish_files(Syncs syncs) {
     }
     if (aborts) KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path(), syncs));
     KAAS_TRY(write_snapshot(written_.end, now, syncs));
-    return sync_directory(volume_, paths_.epoch_directory(options_.epoch), syncs);
+    return sync_directory(volume_, paths().epoch_directory(options_.epoch), syncs);
 }
 
 Result<void> PartitionLog::write_last_line(Syncs syncs) {

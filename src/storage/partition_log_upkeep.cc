@@ -189,7 +189,7 @@ void PartitionLog::reclaim() {
     bool begun = false;
     {
         base::MutexLock lock(manifest_mutex_);
-        begun = epoch_log_.has_value();
+        begun = epoch_log_ != nullptr;
         names = discards_.due(now);
         reclaim_due_ = base::Clock::Steady::max();
     }
@@ -217,12 +217,12 @@ Result<void> PartitionLog::remove_files(std::span<const SegmentName> names) {
     KAAS_TRY(confirm_session());
     std::set<base::LeaderEpoch> touched;
     for (const auto& name : names) {
-        KAAS_TRY(remove_segment(volume_, paths_, name));
+        KAAS_TRY(remove_segment(volume_, paths(), name));
         touched.insert(name.epoch);
     }
     for (const auto epoch : touched) {
         KAAS_TRY(
-            unless(ErrorCode::kNotFound, volume_.sync_directory(paths_.epoch_directory(epoch))));
+            unless(ErrorCode::kNotFound, volume_.sync_directory(paths().epoch_directory(epoch))));
     }
     base::MutexLock lock(manifest_mutex_);
     // Cheap to lose: they would be removed again, and found to be gone.

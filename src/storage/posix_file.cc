@@ -132,7 +132,7 @@ Result<void> PosixFile::open_first(int flags) {
     }
     {
         base::MutexLock lock(shared_->mutex);
-        shared_->files.emplace(name, this);
+        enter_files();
     }
     shared_->descriptors->enter(*this);
     return {};
@@ -141,9 +141,7 @@ Result<void> PosixFile::open_first(int flags) {
 PosixFile::~PosixFile() {
     {
         base::MutexLock lock(shared_->mutex);
-        const auto [from, to] = shared_->files.equal_range(path());
-        const auto mine = std::find_if(from, to, [&](const auto& e) { return e.second == this; });
-        if (mine != to) shared_->files.erase(mine);
+        leave_files();
     }
     shared_->descriptors->leave(*this);
 }
@@ -351,14 +349,24 @@ Result<void> PosixFile::keep_open() {
 
 void PosixFile::renamed(const std::string& path) {
     base::MutexLock shared_lock(shared_->mutex);
-    const auto [from, to] = shared_->files.equal_range(this->path());
-    const auto mine = std::find_if(from, to, [&](const auto& e) { return e.second == this; });
-    if (mine == to) return;
-    auto entry = shared_->files.extract(mine);
-    entry.key() = path;
-    shared_->files.insert(std::move(entry));
+    leave_files();
+    {
+        base::MutexLock lock(mutex_);
+        path_ = path;
+    }
+    enter_files();
+}
+
+void PosixFile::enter_files() {
     base::MutexLock lock(mutex_);
-    path_ = path;
+    shared_->files.emplace(path_, this);
+}
+
+void PosixFile::leave_files() {
+    base::MutexLock lock(mutex_);
+    const auto [from, to] = shared_->files.equal_range(path_);
+    const auto mine = std::find_if(from, to, [&](const auto& e) { return e.second == this; });
+    if (mine != to) shared_->files.erase(mine);
 }
 
 bool PosixFile::close_clean() {

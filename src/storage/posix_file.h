@@ -86,8 +86,9 @@ struct PosixShared {
     std::atomic<bool> sync_all_failed = false;
     /// Held for no call of the system: files end, and take it, on reactors too.
     base::Mutex mutex;
-    /// Every file by its path: it is opened again by it, so it has to know of each change.
-    std::unordered_multimap<std::string, PosixFile*> files KAAS_GUARDED_BY(mutex);
+    /// Every file by its path: it is opened again by it, so it has to know of each change. The keys
+    /// are views into the files.
+    std::unordered_multimap<std::string_view, PosixFile*> files KAAS_GUARDED_BY(mutex);
 };
 
 /// A file of a directory of the operating system.
@@ -134,6 +135,8 @@ private:
     [[nodiscard]] Result<void> open_first(int flags) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<Lease> open_again(bool& gone) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::string path() const KAAS_EXCLUDES(mutex_);
+    void enter_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);
+    void leave_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::unexpected<Error> fail_call(std::string_view call, int error = errno) const {
         return fail_errno(call, path(), error);
     }
@@ -154,6 +157,7 @@ private:
     /// nothing of it. Comes before `mutex_`; never taken on a reactor.
     base::Mutex sync_mutex_;
     mutable base::Mutex mutex_;
+    /// Changed only under the volume's mutex, too, which has it as a key.
     std::string path_ KAAS_GUARDED_BY(mutex_);
     Lease lease_ KAAS_GUARDED_BY(mutex_);
     bool kept_ KAAS_GUARDED_BY(mutex_) = false;

@@ -187,7 +187,7 @@ public:
     [[nodiscard]] Result<void> write_picture(Syncs syncs) {
         KAAS_TRY_ASSIGN(epoch_log, write_first_picture(volume_, paths_, options_.epoch,
                                                        begun_->manifest, syncs));
-        begun_->epoch_log = std::move(epoch_log);
+        begun_->epoch_log = std::make_unique<EpochLog>(std::move(epoch_log));
         return {};
     }
 
@@ -340,7 +340,7 @@ private:
 
     void load_producers() {
         producers_.load(manifest_.producers);
-        producers_.expire(now_ms_, options_.config.producer_id_expiration_ms);
+        producers_.expire(now_ms_, options_.config->producer_id_expiration_ms);
     }
 
     /// What a batch of the tail says of its producer. Gives the transaction that it ends as
@@ -372,7 +372,7 @@ private:
 
     [[nodiscard]] SegmentPlan plan_from(base::Offset base) const {
         return {options_.epoch, base, now_ms_,
-                roll_jitter_ms(options_.config, paths_.directory, base)};
+                roll_jitter_ms(*options_.config, paths_.directory, base)};
     }
 
     /// `high_watermark` and the place of the next batch are the same: the log's end.
@@ -453,7 +453,7 @@ private:
                                              .max_timestamp_ms = header.max_timestamp,
                                              .now_ms = now_ms_,
                                              .aborted = aborted},
-                                            options_.config);
+                                            *options_.config);
             KAAS_TRY(log.write_at(placement.position, {&batch->bytes, 1}));
             if (placement.offset_entry) segment.offsets().append(*placement.offset_entry);
             if (placement.time_entry) segment.times().append(*placement.time_entry);

@@ -24,7 +24,7 @@ struct Opened {
     Manifest manifest;  ///< as this epoch's picture says it, or will say it at the first write
     LogView view;
     /// Set when something had to be recovered, so that this epoch has begun.
-    std::optional<EpochLog> epoch_log{};
+    std::unique_ptr<EpochLog> epoch_log{};
     std::shared_ptr<Segment> active{};
     std::shared_ptr<File> active_log{};
     std::optional<base::LeaderEpoch> written_epoch{};

@@ -33,8 +33,8 @@ std::string PartitionPaths::file(const SegmentName& name, const char* suffix) co
 Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin)
     : name_(name),
       path_(paths.file(name, ".log")),
-      offsets_(paths.file(name, ".index"), origin),
-      times_(paths.file(name, ".timeindex"), origin),
+      offsets_(path_, origin),
+      times_(path_, origin),
       aborted_(origin) {}
 
 std::string Segment::aborted_path() const {

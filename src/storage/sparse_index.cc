@@ -66,10 +66,10 @@ Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty, S
         file = file_;
     }
     if (file == nullptr) {
-        auto made = volume.create(path_);
+        auto made = volume.create(path());
         // Our own, by an attempt that got no further: it is written again from its beginning.
         if (!made && made.error().code == ErrorCode::kExists)
-            made = volume.open(path_, OpenMode::kReadWrite);
+            made = volume.open(path(), OpenMode::kReadWrite);
         if (!made) return std::unexpected(std::move(made).error());
         file = std::move(*made);
     }
@@ -86,7 +86,7 @@ template <class Entry>
 void SparseIndex<Entry>::drop_memory() {
     base::MutexLock lock(mutex_);
     if (in_file_ != entries_.size()) return;  // a flush failed: memory is all there is
-    entries_ = {};
+    std::vector<Entry>().swap(entries_);
     in_memory_ = false;
     opened_ = true;
 }
@@ -99,7 +99,7 @@ Result<void> SparseIndex<Entry>::open(Volume& volume) {
     }
     std::shared_ptr<File> file;
     std::size_t count = 0;
-    auto opened = volume.open(path_, OpenMode::kRead);
+    auto opened = volume.open(path(), OpenMode::kRead);
     if (opened) {
         file = std::move(*opened);
         KAAS_TRY_ASSIGN(size, file->size());

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ enum class Patience {
 /// holds the record of that offset as its last one.
 struct OffsetEntry {
     static constexpr std::size_t kBytes = 8;
+    static constexpr std::string_view kSuffix = ".index";
     std::int32_t relative_offset;
     std::int32_t position;
 
@@ -43,6 +45,7 @@ struct OffsetEntry {
 /// offset is newer than `timestamp_ms`.
 struct TimeEntry {
     static constexpr std::size_t kBytes = 12;
+    static constexpr std::string_view kSuffix = ".timeindex";
     std::int64_t timestamp_ms;
     std::int32_t relative_offset;
 
@@ -61,8 +64,10 @@ enum class IndexOrigin { kNew, kExisting };
 template <class Entry>
 class SparseIndex {
 public:
-    SparseIndex(std::string path, IndexOrigin origin)
-        : path_(std::move(path)), in_memory_(origin == IndexOrigin::kNew) {}
+    /// `log_path`, of the segment's `.log`, outlives the index.
+    SparseIndex(const std::string& log_path, IndexOrigin origin)
+        : log_path_(log_path), in_memory_(origin == IndexOrigin::kNew) {}
+    SparseIndex(std::string&& log_path, IndexOrigin origin) = delete;
 
     void append(const Entry& entry) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
@@ -117,7 +122,9 @@ public:
         return in_memory_;
     }
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::string path() const {
+        return log_path_.substr(0, log_path_.rfind('.')).append(Entry::kSuffix);
+    }
 
 private:
     /// The entries on both sides of where a predicate turns false.
@@ -131,7 +138,7 @@ private:
     [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty, Syncs syncs)
         KAAS_EXCLUDES(mutex_);
 
-    const std::string path_;
+    const std::string& log_path_;
     mutable base::Mutex mutex_;
     std::vector<Entry> entries_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> file_ KAAS_GUARDED_BY(mutex_);
@@ -180,7 +187,7 @@ Result<typename SparseIndex<Entry>::Border> SparseIndex<Entry>::border_of(Predic
             if (low < entries_.size()) border.first_not = entries_[low];
             return border;
         }
-        if (!opened_) return fail(ErrorCode::kWouldBlock, path_);
+        if (!opened_) return fail(ErrorCode::kWouldBlock, path());
         file = file_;
         count = in_file_;
     }

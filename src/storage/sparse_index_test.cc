@@ -19,6 +19,10 @@
 namespace kaas::storage {
 namespace {
 
+const std::string kALog = "a.log";
+const std::string kTornLog = "torn.log";
+const std::string kAbsentLog = "absent.log";
+
 [[nodiscard]] std::optional<std::int32_t> find(const OffsetIndex& index, std::int32_t offset,
                                                Patience patience = Patience::kMayBlock) {
     const auto found = index.last_where(
@@ -54,8 +58,8 @@ TEST(SparseIndexTest, AnswersAlikeFromMemoryAndFile) {
 
 TEST(SparseIndexTest, FilesAreApachesAndGrowByWhatIsNew) {
     MemoryVolume volume;
-    OffsetIndex offsets("a.index", IndexOrigin::kNew);
-    TimeIndex times("a.timeindex", IndexOrigin::kNew);
+    OffsetIndex offsets(kALog, IndexOrigin::kNew);
+    TimeIndex times(kALog, IndexOrigin::kNew);
     offsets.append({.relative_offset = 258, .position = 70000});
     times.append({.timestamp_ms = 1'700'000'000'000, .relative_offset = 258});
     ASSERT_TRUE(offsets.flush(volume));
@@ -74,7 +78,7 @@ TEST(SparseIndexTest, FilesAreApachesAndGrowByWhatIsNew) {
 
 TEST(SparseIndexTest, NoFileBeforeThereIsAnEntryButOneAtTheEnd) {
     MemoryVolume volume;
-    OffsetIndex index("a.index", IndexOrigin::kNew);
+    OffsetIndex index(kALog, IndexOrigin::kNew);
     ASSERT_TRUE(index.flush(volume));
     EXPECT_EQ(volume.open("a.index", OpenMode::kRead).error().code, ErrorCode::kNotFound);
     ASSERT_TRUE(index.finish(volume));
@@ -83,25 +87,25 @@ TEST(SparseIndexTest, NoFileBeforeThereIsAnEntryButOneAtTheEnd) {
 
 TEST(SparseIndexTest, AnAbsentFileIsAnEmptyIndexAndATornEntryIsNone) {
     MemoryVolume volume;
-    OffsetIndex absent("absent", IndexOrigin::kExisting);
+    OffsetIndex absent(kAbsentLog, IndexOrigin::kExisting);
     ASSERT_TRUE(absent.open(volume));
     EXPECT_EQ(find(absent, 5), std::nullopt);
-    OffsetIndex index("torn", IndexOrigin::kNew);
+    OffsetIndex index(kTornLog, IndexOrigin::kNew);
     index.append({.relative_offset = 1, .position = 2});
     ASSERT_TRUE(index.flush(volume));
     const auto piece = base::as_bytes("torn");
-    ASSERT_TRUE((*volume.open("torn", OpenMode::kReadWrite))->write_at(8, {&piece, 1}));
-    OffsetIndex torn("torn", IndexOrigin::kExisting);
+    ASSERT_TRUE((*volume.open("torn.index", OpenMode::kReadWrite))->write_at(8, {&piece, 1}));
+    OffsetIndex torn(kTornLog, IndexOrigin::kExisting);
     ASSERT_TRUE(torn.open(volume));
     EXPECT_EQ(find(torn, 1 << 30), 2);
 }
 
 TEST(SparseIndexTest, AReactorNeverWaits) {
     MemoryVolume volume;
-    OffsetIndex index("a", IndexOrigin::kNew);
+    OffsetIndex index(kALog, IndexOrigin::kNew);
     index.append({.relative_offset = 1, .position = 2});
     ASSERT_TRUE(index.finish(volume));
-    OffsetIndex existing("a", IndexOrigin::kExisting);
+    OffsetIndex existing(kALog, IndexOrigin::kExisting);
     const auto all = [](const OffsetEntry&) { return true; };
     EXPECT_EQ(existing.last_where(all, Patience::kNever).error().code, ErrorCode::kWouldBlock);
     ASSERT_TRUE(existing.open(volume));
@@ -114,7 +118,7 @@ TEST(SparseIndexTest, AReactorNeverWaits) {
 
 TEST(SparseIndexTest, WhatCouldNotBeWrittenStaysInMemory) {
     MemoryVolume volume;
-    OffsetIndex index("a", IndexOrigin::kNew);
+    OffsetIndex index(kALog, IndexOrigin::kNew);
     index.append({.relative_offset = 1, .position = 2});
     volume.fail_nth(Operation::kWrite, 1, {.code = ErrorCode::kNoSpace});
     EXPECT_FALSE(index.finish(volume));
@@ -126,14 +130,14 @@ TEST(SparseIndexTest, WhatCouldNotBeWrittenIsWrittenLater) {
     for (const auto failing : {Operation::kCreate, Operation::kWrite, Operation::kSync}) {
         SCOPED_TRACE(name_of(failing));
         MemoryVolume volume;
-        OffsetIndex index("a", IndexOrigin::kNew);
+        OffsetIndex index(kALog, IndexOrigin::kNew);
         for (int i = 0; i < 5; ++i) index.append({.relative_offset = i, .position = 2 * i});
         volume.fail_nth(failing, 1, {.code = ErrorCode::kNoSpace, .effect = Fault::Effect::kHalf});
         EXPECT_FALSE(index.flush(volume));
         ASSERT_TRUE(index.flush(volume));
         index.append({.relative_offset = 5, .position = 10});
         ASSERT_TRUE(index.finish(volume));
-        OffsetIndex existing("a", IndexOrigin::kExisting);
+        OffsetIndex existing(kALog, IndexOrigin::kExisting);
         ASSERT_TRUE(existing.open(volume));
         EXPECT_EQ(existing.bytes(), 6 * OffsetEntry::kBytes);
         for (int i = 0; i < 6; ++i) EXPECT_EQ(find(existing, i), 2 * i);
