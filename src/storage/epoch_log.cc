@@ -181,6 +181,7 @@ Result<void> EpochLog::roll(const json::object& picture) {
     // A reader may see the line that names the next file before that line is durable. It trusts the
     // picture then, so what a crash would fall back to must say the same.
     KAAS_TRY(sync());
+    KAAS_TRY(end_on_error(wake()));
     auto started = start_file(number_ + 1, line, Syncs::kNow);
     if (!started) return end_on_error(std::unexpected(started.error()));
     KAAS_TRY(end_on_error(name_next_file(number_ + 1)));
@@ -223,7 +224,19 @@ Result<void> EpochLog::remove_superseded(SessionCheck& session) {
     return {};
 }
 
+void EpochLog::rest() {
+    if (!has_unsynced() && !ended()) file_.reset();
+}
+
+Result<void> EpochLog::wake() {
+    if (file_ != nullptr) return {};
+    KAAS_TRY_ASSIGN(file, volume_->open(path_.file(epoch_, number_), OpenMode::kReadWrite));
+    file_ = std::move(file);
+    return {};
+}
+
 Result<void> EpochLog::write_lines(const std::string& lines) {
+    KAAS_TRY(end_on_error(wake()));
     KAAS_TRY(end_on_error(write(*file_, length_, lines)));
     length_ += lines.size();
     told_ = fsynced_;

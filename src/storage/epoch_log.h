@@ -104,6 +104,10 @@ public:
     [[nodiscard]] Result<void> release(const boost::json::object& facts = {},
                                        Syncs syncs = Syncs::kNow);
 
+    /// Lets go of its file until the next line, if all of it is durable: an idle log of thousands
+    /// needs none.
+    void rest();
+
     /// True when the changes outweigh the picture.
     [[nodiscard]] bool wants_roll() const;
     /// Starts the next file with a fresh picture, which must hold every change appended so far; on
@@ -128,6 +132,8 @@ private:
     EpochLog(Volume& volume, EpochLogPath path, std::int32_t epoch, EpochLogOptions options);
 
     [[nodiscard]] bool ended() const { return ended_by_.has_value(); }
+    /// Opens the file again after a `rest`.
+    [[nodiscard]] Result<void> wake();
     /// Remembers the first error for ever.
     [[nodiscard]] Result<void> end_on_error(Result<void> result);
     [[nodiscard]] Result<void> still_good() const;
@@ -145,7 +151,7 @@ private:
     std::int32_t epoch_;
     EpochLogOptions options_;
 
-    std::unique_ptr<File> file_;
+    std::unique_ptr<File> file_;  ///< none while it rests
     std::uint32_t number_ = 1;
     std::uint64_t length_ = 0;
     std::uint64_t first_file_length_ = 0;  ///< meaningful once number_ > 1

@@ -502,9 +502,12 @@ Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFact
         KAAS_TRY(epoch_log_->sync());
         tell_journal(facts.end);
     }
-    if (!epoch_log_->wants_roll()) return {};
-    KAAS_TRY(epoch_log_->roll(manifest_.picture()));
-    return epoch_log_->remove_superseded(options_.log_dir->session());
+    if (epoch_log_->wants_roll()) {
+        KAAS_TRY(epoch_log_->roll(manifest_.picture()));
+        KAAS_TRY(epoch_log_->remove_superseded(options_.log_dir->session()));
+    }
+    epoch_log_->rest();
+    return {};
 }
 
 // ---- the end ----------------------------------------------------------------------------------

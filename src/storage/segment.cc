@@ -31,11 +31,16 @@ std::string PartitionPaths::file(const SegmentName& name, const char* suffix) co
 }
 
 Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin)
-    : name_(name),
-      path_(paths.file(name, ".log")),
-      offsets_(path_, origin),
-      times_(path_, origin),
-      aborted_(origin) {}
+    : name_(name), path_(paths.file(name, ".log")), origin_(origin) {}
+
+Segment::Indexes& Segment::indexes() {
+    base::MutexLock lock(mutex_);
+    if (indexes_ == nullptr) {
+        indexes_.reset(
+            new Indexes{.offsets{path_, origin_}, .times{path_, origin_}, .aborted{origin_}});
+    }
+    return *indexes_;
+}
 
 std::string Segment::aborted_path() const {
     return path_.substr(0, path_.size() - std::string_view(".log").size()) + ".txnindex";
@@ -55,8 +60,8 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
     }
     if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, path_);
     KAAS_TRY_ASSIGN(file, volume.open(path_, OpenMode::kRead));
-    KAAS_TRY(offsets_.open(volume));
-    KAAS_TRY(times_.open(volume));
+    KAAS_TRY(offsets().open(volume));
+    KAAS_TRY(times().open(volume));
     base::MutexLock lock(mutex_);
     if (log_ == nullptr) log_ = std::move(file);
     return log_;

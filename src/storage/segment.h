@@ -78,18 +78,25 @@ public:
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] std::string directory() const { return path_.substr(0, path_.rfind('/')); }
-    [[nodiscard]] OffsetIndex& offsets() { return offsets_; }
-    [[nodiscard]] TimeIndex& times() { return times_; }
-    [[nodiscard]] AbortedIndex& aborted() { return aborted_; }
+    [[nodiscard]] OffsetIndex& offsets() KAAS_EXCLUDES(mutex_) { return indexes().offsets; }
+    [[nodiscard]] TimeIndex& times() KAAS_EXCLUDES(mutex_) { return indexes().times; }
+    [[nodiscard]] AbortedIndex& aborted() KAAS_EXCLUDES(mutex_) { return indexes().aborted; }
     [[nodiscard]] std::string aborted_path() const;
 
 private:
+    struct Indexes {
+        OffsetIndex offsets;
+        TimeIndex times;
+        AbortedIndex aborted;
+    };
+    /// Made for who asks first: most segments are never read.
+    [[nodiscard]] Indexes& indexes() KAAS_EXCLUDES(mutex_);
+
     const SegmentName name_;
     const std::string path_;
-    OffsetIndex offsets_;
-    TimeIndex times_;
-    AbortedIndex aborted_;
+    const IndexOrigin origin_;
     base::Mutex mutex_;
+    std::unique_ptr<Indexes> indexes_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
 };
 
