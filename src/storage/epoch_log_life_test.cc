@@ -59,11 +59,13 @@ struct Life {
         KAAS_TRY(change(log));
         KAAS_TRY(change(log));
         KAAS_TRY(sync(log));
+        log.rest();
         KAAS_TRY(log.append_synced());
         KAAS_TRY(change(log));
         KAAS_TRY(roll(log));
         KAAS_TRY(change(log));
         KAAS_TRY(sync(log));
+        log.rest();
         KAAS_TRY(change(log));
         KAAS_TRY(roll(log));
         KAAS_TRY(log.remove_superseded(session));
@@ -223,6 +225,31 @@ TEST_F(EpochLogLifeTest, ForgottenSyncsAreCaught) {
         auto taken = take(volume);
         EXPECT_FALSE(taken && *taken && (*taken)->state.lines.size() > 0) << name_of(kind);
     }
+}
+
+TEST_F(EpochLogLifeTest, RestingLogOpensItsFileForTheNextLine) {
+    MemoryVolume volume;
+    prepare(volume);
+    auto log = EpochLog::create(volume, path_, 1, {});
+    ASSERT_TRUE(log);
+    int opens = 0;
+    volume.set_hook([&](const MemoryVolume::Step& step) {
+        opens += step.operation == Operation::kOpen ? 1 : 0;
+        return std::optional<Fault>();
+    });
+    ASSERT_TRUE(log->append({{"v", 1}}));
+    log->rest();
+    ASSERT_TRUE(log->sync()) << "what is not durable yet keeps it from resting";
+    EXPECT_EQ(opens, 0);
+    log->rest();
+    ASSERT_TRUE(log->append({{"v", 2}}));
+    ASSERT_TRUE(log->sync());
+    EXPECT_EQ(opens, 1);
+    log->rest();
+    ASSERT_TRUE(log->roll({{"all", 3}}));
+    log->rest();
+    ASSERT_TRUE(log->release());
+    EXPECT_EQ(opens, 3);
 }
 
 }  // namespace

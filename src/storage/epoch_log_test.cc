@@ -369,29 +369,6 @@ TEST_F(EpochLogTest, ReleasedLogTakesNothing) {
     EXPECT_EQ(json::serialize((*state)->lines.back().object), "{\"end\":5}");
 }
 
-TEST_F(EpochLogTest, RestingLogOpensItsFileForTheNextLine) {
-    auto log = create(1);
-    int opens = 0;
-    volume_.set_hook([&](const MemoryVolume::Step& step) {
-        opens += step.operation == Operation::kOpen ? 1 : 0;
-        return std::optional<Fault>();
-    });
-    ASSERT_TRUE(log->append(object(R"({"a":1})")));
-    log->rest();
-    ASSERT_TRUE(log->sync()) << "what is not durable yet keeps it from resting";
-    EXPECT_EQ(opens, 0);
-    log->rest();
-    ASSERT_TRUE(log->append(object(R"({"b":2})")));
-    ASSERT_TRUE(log->sync());
-    EXPECT_EQ(opens, 1);
-    log->rest();
-    ASSERT_TRUE(log->roll(object(R"({"all":3})")));
-    log->rest();
-    ASSERT_TRUE(log->release(object(R"({"last":4})")));
-    EXPECT_EQ(opens, 3);
-    EXPECT_THAT(read(1), ElementsAre(R"({"all":3})", R"({"last":4})"));
-}
-
 TEST_F(EpochLogTest, LineThatWouldNotReadBackIsNotWritten) {
     auto log = create(1);
     json::object bad;
