@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "base/uuid.h"
+#include "storage/descriptor_cache.h"
 #include "storage/epoch_reader.h"
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
@@ -40,6 +41,7 @@ using namespace kaas;  // NOLINT(google-build-using-namespace)
 
 constexpr int kInFlight = 50;
 constexpr std::size_t kValueBytes = 1000;
+constexpr std::size_t kOpenFiles = 15'000;
 
 class NoSession final : public storage::SessionCheck {
 public:
@@ -113,7 +115,10 @@ void append(const Logs& logs, std::size_t batches, int in_flight) {
 void measure(const std::string& directory, std::size_t partitions, std::int64_t log_gib,
              std::size_t batches) {
     auto volume = must(storage::PosixVolume::open(
-        directory, {.honest_sync = true, .create_root = true, .metrics = nullptr}));
+        directory, {.honest_sync = true,
+                    .create_root = true,
+                    .metrics = nullptr,
+                    .descriptors = std::make_shared<storage::DescriptorCache>(kOpenFiles)}));
     if (log_gib > 0) {
         must(storage::testing::LargeLog::make(*volume, "topic.AAAAAAAAAAAAAAAAAAAAAA/0", log_gib));
     }
