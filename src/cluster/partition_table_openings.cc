@@ -9,7 +9,6 @@
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <expected>

@@ -3,7 +3,6 @@
 #include "storage/partition_log.h"
 #include "storage/volume.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <expected>
