@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/executor.h"
+#include "engine/engine.h"
 #include "storage/log_cleaner.h"
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
@@ -27,13 +28,15 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace {
 
 using namespace kaas;  // NOLINT(google-build-using-namespace)
+using bench::cpu_seconds;
+using bench::must;
+using bench::NoSession;
 
 struct Workload {
     std::string directory;
@@ -43,26 +46,6 @@ struct Workload {
     std::uint64_t keys = 100'000;
     wire::Compression codec = wire::Compression::kNone;
 };
-
-class NoSession final : public storage::SessionCheck {
-public:
-    storage::Result<void> confirm() override { return {}; }
-};
-
-template <class T>
-T must(storage::Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().context);
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-[[nodiscard]] double cpu_seconds() {
-    rusage usage{};
-    getrusage(RUSAGE_THREAD, &usage);
-    const auto seconds = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// Gives batches of random keys, as a producer would send them.
 class Producer {
@@ -138,9 +121,9 @@ void run(const Workload& workload) {
     const auto raw = static_cast<double>(producer.raw_bytes()) * static_cast<double>(stored) /
                      static_cast<double>(log->view().bytes());
     const auto began = std::chrono::steady_clock::now();
-    const auto cpu_began = cpu_seconds();
+    const auto cpu_began = cpu_seconds(RUSAGE_THREAD);
     if (!cleaner.run_once()) throw std::runtime_error("nothing to compact");
-    const auto cpu = cpu_seconds() - cpu_began;
+    const auto cpu = cpu_seconds(RUSAGE_THREAD) - cpu_began;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     const auto counted = [&](const char* name) { return metrics.counter(name, "").value(); };
     fmt::print(

@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "base/uuid.h"
+#include "engine/engine.h"
 #include "storage/descriptor_cache.h"
 #include "storage/epoch_reader.h"
 #include "storage/log_dir.h"
@@ -29,39 +30,20 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace {
 
 using namespace kaas;  // NOLINT(google-build-using-namespace)
+using bench::cpu_seconds;
+using bench::must;
+using bench::NoSession;
 
 constexpr int kInFlight = 50;
 constexpr std::size_t kValueBytes = 1000;
 constexpr std::size_t kOpenFiles = 15'000;
-
-class NoSession final : public storage::SessionCheck {
-public:
-    storage::Result<void> confirm() override { return {}; }
-};
-
-template <class T>
-T must(storage::Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().context);
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-[[nodiscard]] double cpu_us(int who) {
-    rusage usage{};
-    getrusage(who, &usage);
-    const auto us = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
-    };
-    return us(usage.ru_utime) + us(usage.ru_stime);
-}
 
 /// At most so many appends at a time are not answered yet.
 class Window {
@@ -144,14 +126,16 @@ void measure(const std::string& directory, std::size_t partitions, std::int64_t 
         logs.push_back(must(std::move(log)));
     log_dir.start();
     append(logs, partitions, static_cast<int>(partitions));  // each begins its epoch
-    const auto own = cpu_us(RUSAGE_THREAD);
-    const auto all = cpu_us(RUSAGE_SELF);
+    const auto own = cpu_seconds(RUSAGE_THREAD);
+    const auto all = cpu_seconds(RUSAGE_SELF);
     append(logs, batches, kInFlight);
-    const auto a_batch = [&](double us) { return us / static_cast<double>(batches); };
+    const auto us_a_batch = [&](double seconds) {
+        return seconds * 1e6 / static_cast<double>(batches);
+    };
     fmt::print(
         "{{\"partitions\":{},\"log_gib\":{},\"append_us\":{:.2f},\"all_threads_us\":{:.2f}}}\n",
-        partitions, log_gib, a_batch(cpu_us(RUSAGE_THREAD) - own),
-        a_batch(cpu_us(RUSAGE_SELF) - all));
+        partitions, log_gib, us_a_batch(cpu_seconds(RUSAGE_THREAD) - own),
+        us_a_batch(cpu_seconds(RUSAGE_SELF) - all));
     std::fflush(stdout);
     (void)storage::PartitionLog::release_together(logs, std::chrono::seconds(10));
     log_dir.stop();
