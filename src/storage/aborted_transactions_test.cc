@@ -67,47 +67,50 @@ TEST_F(TransactionsTest, ReadsNameWhatWasAborted) {
     EXPECT_THAT(read->aborted, IsEmpty()) << "whoever reads all asks for none";
 }
 
+/// Offsets 0 to 2 are plain, 3 begins a transaction, which 4 aborts; each batch has an entry in the
+/// offset index.
+class BoundTest : public TransactionsTest {
+protected:
+    void SetUp() override {
+        config_.index_interval_bytes = 0;
+        log_ = open(0, config_);
+        for (int i = 0; i < 3; ++i) append_durably(*log_, {});
+        begin(*log_, 1);
+        end(*log_, 1, false);
+    }
+
+    LogConfig config_;
+    LogPtr log_;
+    const std::uint64_t one_ = testing::make_batch({}).size();
+};
+
 /// Apache asks the offset index how far a read may reach: with an entry for each batch, to the
 /// next.
-TEST_F(TransactionsTest, ReadsNameNothingThatBeginsBehindThem) {
-    LogConfig config;
-    config.index_interval_bytes = 0;
-    auto log = open(0, config);
-    const auto one = testing::make_batch({}).size();
-    for (int i = 0; i < 3; ++i) append_durably(*log, {});
-    begin(*log, 1);
-    end(*log, 1, false);
-    EXPECT_THAT(aborted(*log, 0, one), IsEmpty());
-    EXPECT_THAT(aborted(*log, 0, 3 * one), IsEmpty()) << "it begins at the bound";
-    EXPECT_THAT(aborted(*log, 0, 4 * one),
+TEST_F(BoundTest, ReadsNameNothingThatBeginsBehindThem) {
+    EXPECT_THAT(aborted(*log_, 0, one_), IsEmpty());
+    EXPECT_THAT(aborted(*log_, 0, 3 * one_), IsEmpty()) << "it begins at the bound";
+    EXPECT_THAT(aborted(*log_, 0, 4 * one_),
                 ElementsAre(std::pair(std::int64_t{3}, std::int64_t{4})));
 }
 
 /// A bound that is too low would hide what was aborted.
-TEST_F(TransactionsTest, ADamagedOffsetIndexHidesNothing) {
-    LogConfig config;
-    config.index_interval_bytes = 0;
-    auto log = open(0, config);
-    const auto one = testing::make_batch({}).size();
-    for (int i = 0; i < 3; ++i) append_durably(*log, {});
-    begin(*log, 1);
-    end(*log, 1, false);
-    ASSERT_TRUE(log->release(std::chrono::seconds(1)));
+TEST_F(BoundTest, ADamagedOffsetIndexHidesNothing) {
+    ASSERT_TRUE(log_->release(std::chrono::seconds(1)));
     auto index = *volume_.open(std::string(kPartition) + "/00000000/00000000000000000000.index",
                                OpenMode::kReadWrite);
     for (std::uint64_t at = 0; at < *index->size(); at += OffsetEntry::kBytes) {
         std::byte bytes[OffsetEntry::kBytes];
         ASSERT_TRUE(index->read_at(at, bytes));
         auto entry = OffsetEntry::decode(bytes);
-        if (std::cmp_less(entry.position, 4 * one)) continue;
+        if (std::cmp_less(entry.position, 4 * one_)) continue;
         entry.relative_offset = 1;
         entry.encode(bytes);
         const base::ByteView piece(bytes);
         ASSERT_TRUE(index->write_at(at, {&piece, 1}));
     }
     restart();
-    log = open(1, config);
-    EXPECT_THAT(aborted(*log, 0, 4 * one),
+    log_ = open(1, config_);
+    EXPECT_THAT(aborted(*log_, 0, 4 * one_),
                 ElementsAre(std::pair(std::int64_t{3}, std::int64_t{4})));
 }
 

@@ -88,7 +88,7 @@ private:
         std::vector<std::int32_t> voids;
         base::Offset end{0};
         for (const auto epoch : newest_first) {
-            auto state = read_epoch(volume_, {.directory = path, .kind = "manifest"}, epoch);
+            auto state = read_epoch(volume_, PartitionPaths{path}.manifest(), epoch);
             if (!state && state.error().code != ErrorCode::kNotFound) {
                 return damage(fmt::format("{}/{}", path, epoch_name(epoch)), std::nullopt,
                               state.error().context);

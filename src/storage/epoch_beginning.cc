@@ -12,22 +12,15 @@
 #include <utility>
 
 namespace kaas::storage {
-namespace {
-
-[[nodiscard]] std::string topic_of(const std::string& directory) {
-    return directory.substr(0, directory.rfind('/'));
-}
-
-}  // namespace
 
 Result<void> make_topic_directory(Volume& volume, const std::string& directory) {
-    return make_directory_if_missing(volume, topic_of(directory));
+    return make_directory_if_missing(volume, PartitionPaths{directory}.topic_directory());
 }
 
 Result<void> make_partition_directory(Volume& volume, const std::string& directory, Syncs syncs) {
     KAAS_TRY(sync_directory(volume, "", syncs));
     KAAS_TRY(make_directory_if_missing(volume, directory));
-    return sync_directory(volume, topic_of(directory), syncs);
+    return sync_directory(volume, PartitionPaths{directory}.topic_directory(), syncs);
 }
 
 Result<FirstSegment> make_first_segment(Volume& volume, const PartitionPaths& paths,
@@ -42,8 +35,7 @@ Result<FirstSegment> make_first_segment(Volume& volume, const PartitionPaths& pa
 Result<EpochLog> write_first_picture(Volume& volume, const PartitionPaths& paths,
                                      base::LeaderEpoch epoch, const Manifest& manifest,
                                      Syncs syncs) {
-    return EpochLog::create(volume, {.directory = paths.directory, .kind = "manifest"},
-                            epoch.value(), manifest.picture(),
+    return EpochLog::create(volume, paths.manifest(), epoch.value(), manifest.picture(),
                             {.directory = EpochLogOptions::Directory::kMade, .syncs = syncs});
 }
 

@@ -8,6 +8,7 @@
 #include "storage/journal_sweeper.h"
 #include "storage/memory_volume.h"
 #include "storage/partition_log_fixture.h"
+#include "storage/testing_journal.h"
 #include "storage/testing_session.h"
 #include "storage/testing_volume.h"
 
@@ -28,12 +29,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::key;
 using testing::read_values;
-
-[[nodiscard]] JournalKey key(std::int32_t partition) {
-    return {.partition = {.topic = {}, .partition = base::PartitionId{partition}},
-            .epoch = base::LeaderEpoch{0}};
-}
 
 void flip(Volume& volume, const std::string& path, std::uint64_t at) {
     auto file = volume.open(path, OpenMode::kReadWrite);
@@ -45,7 +42,7 @@ void flip(Volume& volume, const std::string& path, std::uint64_t at) {
     ASSERT_TRUE((*file)->write_at(at, {&piece, 1}));
 }
 
-class DamagedJournal : public ::testing::Test {
+class DamagedJournal : public testing::JournalFixture {
 protected:
     struct Entry {
         std::int32_t partition;
@@ -87,13 +84,6 @@ protected:
             if (piece.extent.whole) bases.push_back(piece.extent.base.value());
         return bases;
     }
-
-    MemoryVolume volume_;
-    TestingSession session_;
-    base::InlineExecutor inline_;
-    base::ManualClock clock_;
-    const Owner owner_{.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}};
-    const JournalPath path_ = JournalPath::of(owner_);
 };
 
 TEST_F(DamagedJournal, EveryFlipBeforeASyncedEndIsSeenAndConcernsOneEntry) {

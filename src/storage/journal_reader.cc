@@ -187,6 +187,7 @@ Result<std::shared_ptr<const JournalImage>> JournalImage::read(Volume& volume,
         }
     }
 }
+
 void JournalImage::add(const std::string& path, std::uint64_t number, std::shared_ptr<File> file,
                        const JournalContents& contents) {
     const auto shared_path = std::make_shared<const std::string>(path);
@@ -233,14 +234,21 @@ void JournalImage::for_each(const std::function<void(const JournalKey&)>& visit)
     for (const auto& [key, pieces] : pieces_) visit(key);
 }
 
+namespace {
+
+[[nodiscard]] Result<std::shared_ptr<const JournalImage>> read_and_tell(Volume& volume,
+                                                                        const std::string& name) {
+    KAAS_TRY_ASSIGN(image, JournalImage::read(volume, name));
+    image->log(name);
+    return image;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::string& name,
                                                                  const Owner& owner) {
     const bool over = owner.broker == self_.broker && owner.incarnation != self_.incarnation;
-    if (!over) {
-        KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
-        image->log(name);
-        return image;
-    }
+    if (!over) return read_and_tell(volume_, name);
     std::shared_ptr<Known> known;
     {
         base::MutexLock lock(mutex_);
@@ -250,8 +258,7 @@ Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::stri
     }
     base::MutexLock lock(known->mutex);
     if (known->image == nullptr) {
-        KAAS_TRY_ASSIGN(image, JournalImage::read(volume_, name));
-        image->log(name);
+        KAAS_TRY_ASSIGN(image, read_and_tell(volume_, name));
         std::unordered_set<JournalKey> needed;
         image->for_each([&](const JournalKey& key) { needed.insert(key); });
         known->needed = std::move(needed);

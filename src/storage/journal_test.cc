@@ -7,7 +7,7 @@
 #include "storage/journal_reader.h"
 #include "storage/journal_sweeper.h"
 #include "storage/memory_volume.h"
-#include "storage/testing_session.h"
+#include "storage/testing_journal.h"
 
 #include <gtest/gtest.h>
 
@@ -25,13 +25,9 @@ namespace kaas::storage {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::key;
 
-[[nodiscard]] JournalKey key(std::int32_t partition, std::int32_t epoch = 0) {
-    return {.partition = {.topic = {}, .partition = base::PartitionId{partition}},
-            .epoch = base::LeaderEpoch{epoch}};
-}
-
-class JournalTest : public ::testing::Test {
+class JournalTest : public testing::JournalFixture {
 protected:
     [[nodiscard]] std::shared_ptr<Journal> make() { return make(volume_); }
     [[nodiscard]] std::shared_ptr<Journal> make(Volume& volume) {
@@ -85,12 +81,6 @@ protected:
 
     using Offsets = std::vector<std::int64_t>;
 
-    MemoryVolume volume_;
-    TestingSession session_;
-    base::InlineExecutor inline_;
-    base::ManualClock clock_;
-    const Owner owner_{.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}};
-    const JournalPath path_ = JournalPath::of(owner_);
     Error error_{};
 };
 

@@ -99,10 +99,10 @@ Result<void> PartitionLog::finish_files(Syncs syncs) {
     const bool aborts = written_.aborted.count > 0;
     if (!indexed && !aborts && now.empty()) return {};
     if (indexed) {
-        base::MutexLock lock(mutex_);
-        if (const auto last = plan_.time_entry(); last) times.append(*last);
-    }
-    if (indexed) {
+        {
+            base::MutexLock lock(mutex_);
+            if (const auto last = plan_.time_entry(); last) times.append(*last);
+        }
         KAAS_TRY(offsets.finish(volume_, syncs));
         KAAS_TRY(times.finish(volume_, syncs));
     }

@@ -244,8 +244,7 @@ Result<void> PartitionLog::remove_old_epochs() {
         const auto epoch = parse_epoch_name(name);
         if (!epoch || *epoch >= options_.epoch.value() || live.contains(base::LeaderEpoch{*epoch}))
             continue;
-        KAAS_TRY(remove_epoch(volume_, {.directory = options_.directory, .kind = "manifest"},
-                              *epoch, options_.log_dir->session()));
+        KAAS_TRY(remove_epoch(volume_, paths().manifest(), *epoch, options_.log_dir->session()));
     }
     base::MutexLock lock(manifest_mutex_);
     sweep_due_ = base::Clock::Steady::max();

@@ -207,7 +207,7 @@ public:
 private:
     [[nodiscard]] Result<std::optional<TakenEpoch>> walk() {
         if (options_.earlier.empty()) return std::nullopt;
-        const auto path = manifest_path();
+        const auto path = paths_.manifest();
         auto found = take_over(path, options_.earlier, on_void());
         if (found || found.error().code != ErrorCode::kNotFound) return found;
         const bool written = std::ranges::any_of(options_.earlier, &EpochCandidate::written);
@@ -481,15 +481,11 @@ private:
         if (piece == nullptr || piece->extent.base <= end) return {};
         auto why = fmt::format("{}: good up to offset {}, and {} at {} goes on at {}", tail_path_,
                                end, *piece->path, piece->extent.position, piece->extent.base);
-        KAAS_TRY_ASSIGN(now, read_epoch(*source_, manifest_path(), found_epoch_->value()));
+        KAAS_TRY_ASSIGN(now, read_epoch(*source_, paths_.manifest(), found_epoch_->value()));
         const bool goes_on = !now || now->file != found_file_ || now->lines.size() != found_lines_;
         if (!goes_on) return fail(ErrorCode::kCorrupt, std::move(why));
         base::log::warn("storage", "{}; its owner still wrote", why);
         return {};
-    }
-
-    [[nodiscard]] EpochLogPath manifest_path() const {
-        return {.directory = paths_.directory, .kind = "manifest"};
     }
 
     const PartitionLogOptions& options_;

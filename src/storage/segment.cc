@@ -15,6 +15,14 @@
 
 namespace kaas::storage {
 
+std::string PartitionPaths::topic_directory() const {
+    return directory.substr(0, directory.rfind('/'));
+}
+
+EpochLogPath PartitionPaths::manifest() const {
+    return {.directory = directory, .kind = "manifest"};
+}
+
 std::string PartitionPaths::epoch_directory(base::LeaderEpoch epoch) const {
     return fmt::format("{}/{}", directory, epoch_name(epoch.value()));
 }

@@ -3,6 +3,7 @@
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "storage/aborted_index.h"
+#include "storage/epoch_log.h"
 #include "storage/sparse_index.h"
 #include "storage/volume.h"
 #include "wire/record_batch.h"
@@ -29,6 +30,10 @@ struct SegmentName {
 struct PartitionPaths {
     std::string directory;  ///< `<topic>.<topic id>/<partition>`
 
+    /// The topic's, which holds `directory`.
+    [[nodiscard]] std::string topic_directory() const;
+    /// The epoch log that says which files count.
+    [[nodiscard]] EpochLogPath manifest() const;
     [[nodiscard]] std::string epoch_directory(base::LeaderEpoch epoch) const;
     /// Of the n-th compaction of an epoch; the epoch's own for 0.
     [[nodiscard]] std::string compaction_directory(base::LeaderEpoch epoch,

@@ -155,21 +155,13 @@ Result<bool> copy_log(PartitionLog& log, Volume& to, const GoOn& go_on) {
     return true;
 }
 
-namespace {
-
-[[nodiscard]] std::string topic_of(const PartitionPaths& paths) {
-    return paths.directory.substr(0, paths.directory.rfind('/'));
-}
-
-}  // namespace
-
 Result<void> remove_partition(Volume& volume, const PartitionPaths& paths) {
     KAAS_TRY(remove_tree(volume, paths.directory));
-    return unless(ErrorCode::kNotFound, volume.sync_directory(topic_of(paths)));
+    return unless(ErrorCode::kNotFound, volume.sync_directory(paths.topic_directory()));
 }
 
 Result<void> remove_empty_topic(Volume& volume, const PartitionPaths& paths) {
-    const auto topic = topic_of(paths);
+    const auto topic = paths.topic_directory();
     auto others = volume.list(topic);
     if (!others || !others->empty()) return {};  // other partitions of the topic are there
     auto removed = unless(ErrorCode::kNotFound, volume.remove_directory(topic));

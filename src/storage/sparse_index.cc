@@ -66,12 +66,8 @@ Result<void> SparseIndex<Entry>::write_out(Volume& volume, bool even_if_empty, S
         file = file_;
     }
     if (file == nullptr) {
-        auto made = volume.create(path());
-        // Our own, by an attempt that got no further: it is written again from its beginning.
-        if (!made && made.error().code == ErrorCode::kExists)
-            made = volume.open(path(), OpenMode::kReadWrite);
-        if (!made) return std::unexpected(std::move(made).error());
-        file = std::move(*made);
+        KAAS_TRY_ASSIGN(made, create_or_reopen(volume, path()));
+        file = std::move(made);
     }
     const base::ByteView piece(bytes);
     KAAS_TRY(file->write_at(at * Entry::kBytes, {&piece, 1}));

@@ -46,7 +46,7 @@ public:
         const auto& last = manifest.sealed.back();
         KAAS_TRY(write_index(volume, paths, last.name()));
         manifest.active = SegmentFacts{.epoch = kEpoch, .base = last.end, .end = last.end};
-        KAAS_TRY_ASSIGN(log, EpochLog::create(volume, {.directory = directory, .kind = "manifest"},
+        KAAS_TRY_ASSIGN(log, EpochLog::create(volume, PartitionPaths{directory}.manifest(),
                                               kEpoch.value(), manifest.picture(),
                                               {.directory = EpochLogOptions::Directory::kMade}));
         KAAS_TRY(log.release());

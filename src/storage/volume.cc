@@ -8,11 +8,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace kaas::storage {
+
+Result<std::unique_ptr<File>> create_or_reopen(Volume& volume, const std::string& path) {
+    auto made = volume.create(path);
+    if (made || made.error().code != ErrorCode::kExists) return made;
+    return volume.open(path, OpenMode::kReadWrite);
+}
 
 Result<void> make_directory_if_missing(Volume& volume, const std::string& path) {
     return unless(ErrorCode::kExists, volume.make_directory(path));

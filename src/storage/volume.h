@@ -171,6 +171,11 @@ inline constexpr std::size_t kWorthSyncingAll = 8;
 /// parent.
 [[nodiscard]] Result<void> make_directory_if_missing(Volume& volume, const std::string& path);
 
+/// Creates a file that only the caller ever makes; one that is there is of an attempt of his that
+/// got no further, and is opened, to be written again from its beginning.
+[[nodiscard]] Result<std::unique_ptr<File>> create_or_reopen(Volume& volume,
+                                                             const std::string& path);
+
 /// Removes a file, or a directory with all that is in it. What is gone already is as good as
 /// removed: an earlier attempt got further than it could say.
 [[nodiscard]] Result<void> remove_tree(Volume& volume, const std::string& path);
