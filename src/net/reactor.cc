@@ -7,7 +7,7 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "net/error.h"
-#include "net/timer_queue.h"
+#include "base/timer_queue.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

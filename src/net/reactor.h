@@ -5,7 +5,7 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "net/error.h"
-#include "net/timer_queue.h"
+#include "base/timer_queue.h"
 
 #include <atomic>
 #include <chrono>
@@ -67,7 +67,7 @@ public:
     void work_soon(std::shared_ptr<Pollable> target) { touched_.push_back(std::move(target)); }
     /// Keeps `object` alive to the end of the turn: events already fetched may still name it.
     void retire(std::shared_ptr<Pollable> object) { retired_.push_back(std::move(object)); }
-    [[nodiscard]] TimerQueue& timers() { return timers_; }
+    [[nodiscard]] base::TimerQueue& timers() { return timers_; }
 
 private:
     /// Rounds before the next epoll_wait, so that the steps of a request cost no system calls,
@@ -89,8 +89,8 @@ private:
     base::UniqueFd epoll_;
     base::UniqueFd wake_;
     base::Clock::Steady now_;
-    TimerQueue timers_;
-    TimerQueue::Entry tick_timer_;
+    base::TimerQueue timers_;
+    base::TimerQueue::Entry tick_timer_;
     std::vector<std::shared_ptr<Pollable>> touched_;
     std::vector<std::shared_ptr<Pollable>> working_;  ///< kept for its capacity
     std::vector<std::shared_ptr<Pollable>> worked_;
@@ -122,7 +122,7 @@ public:
 
 private:
     Reactor& reactor_;
-    TimerQueue::Entry entry_;
+    base::TimerQueue::Entry entry_;
 };
 
 /// The reactors of a process. Outlives servers, handlers and every executor reference to them.

@@ -1,4 +1,4 @@
-#include "net/timer_queue.h"
+#include "base/timer_queue.h"
 
 #include "base/clock.h"
 #include "base/executor.h"
@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-namespace kaas::net {
+namespace kaas::base {
 
-void TimerQueue::arm(Entry& entry, base::Clock::Steady deadline, base::Executor::Work callback) {
+void TimerQueue::arm(Entry& entry, Clock::Steady deadline, Executor::Work callback) {
     cancel(entry);
     entry.deadline_ = deadline;
     entry.callback_ = std::move(callback);
@@ -24,12 +24,12 @@ void TimerQueue::cancel(Entry& entry) {
     entry.callback_ = nullptr;
 }
 
-std::optional<base::Clock::Steady> TimerQueue::next_deadline() const {
+std::optional<Clock::Steady> TimerQueue::next_deadline() const {
     if (heap_.empty()) return std::nullopt;
     return heap_.front()->deadline_;
 }
 
-base::Executor::Work TimerQueue::take_due(base::Clock::Steady now) {
+Executor::Work TimerQueue::take_due(Clock::Steady now) {
     if (heap_.empty() || heap_.front()->deadline_ > now) return {};
     Entry& entry = *heap_.front();
     remove(0);
@@ -76,4 +76,4 @@ void TimerQueue::sift_down(std::size_t place) {
     put(place, entry);
 }
 
-}  // namespace kaas::net
+}  // namespace kaas::base

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-namespace kaas::net {
+namespace kaas::base {
 
-/// Timers of one reactor: a binary heap of entries that know their place, so that arming and
+/// Timers of one thread: a binary heap of entries that know their place, so that arming and
 /// cancelling among tens of thousands costs a few swaps and no allocation. Passive; thread: the
 /// owner's only.
 class TimerQueue {
@@ -25,19 +25,19 @@ public:
     private:
         friend class TimerQueue;
         static constexpr std::size_t kNowhere = ~std::size_t{0};
-        base::Clock::Steady deadline_;
+        Clock::Steady deadline_;
         std::size_t place_ = kNowhere;
-        base::Executor::Work callback_;
+        Executor::Work callback_;
     };
 
     /// Replaces whatever `entry` was armed for. The entry must be cancelled before it dies.
-    void arm(Entry& entry, base::Clock::Steady deadline, base::Executor::Work callback);
+    void arm(Entry& entry, Clock::Steady deadline, Executor::Work callback);
     void cancel(Entry& entry);
 
-    [[nodiscard]] std::optional<base::Clock::Steady> next_deadline() const;
+    [[nodiscard]] std::optional<Clock::Steady> next_deadline() const;
     /// Takes the callback of the earliest entry that is due at `now`; empty when none is. The entry
     /// may be armed again, or die, from within the callback.
-    [[nodiscard]] base::Executor::Work take_due(base::Clock::Steady now);
+    [[nodiscard]] Executor::Work take_due(Clock::Steady now);
     [[nodiscard]] std::size_t size() const { return heap_.size(); }
 
 private:
@@ -49,4 +49,4 @@ private:
     std::vector<Entry*> heap_;
 };
 
-}  // namespace kaas::net
+}  // namespace kaas::base

@@ -1,5 +1,5 @@
 // Goal: timers fire once, in order, and cancelling one of many touches no other.
-#include "net/timer_queue.h"
+#include "base/timer_queue.h"
 
 #include "base/clock.h"
 
@@ -11,14 +11,14 @@
 #include <random>
 #include <vector>
 
-namespace kaas::net {
+namespace kaas::base {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(TimerQueue, FiresInOrderOfDeadlineWhateverWasCancelled) {
     std::mt19937 random(5);
-    base::Clock::Steady start;
+    Clock::Steady start;
     TimerQueue queue;
     std::vector<std::unique_ptr<TimerQueue::Entry>> timers;
     std::vector<int> fired;
@@ -44,7 +44,7 @@ TEST(TimerQueue, FiresInOrderOfDeadlineWhateverWasCancelled) {
 }
 
 TEST(TimerQueue, NothingFiresBeforeItsTime) {
-    base::Clock::Steady start;
+    Clock::Steady start;
     TimerQueue queue;
     TimerQueue::Entry timer;
     queue.arm(timer, start + 5ms, [] {});
@@ -56,4 +56,4 @@ TEST(TimerQueue, NothingFiresBeforeItsTime) {
 }
 
 }  // namespace
-}  // namespace kaas::net
+}  // namespace kaas::base
