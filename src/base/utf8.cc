@@ -1,7 +1,7 @@
 #include "base/utf8.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kaas::base {
@@ -30,21 +30,51 @@ Sequence sequence_of(unsigned char lead) {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
+/// How many bytes of `text` belong to its first character, and whether they are one. Of what is
+/// none, so many as Java replaces by one U+FFFD.
+struct Character {
+    std::size_t length;
+    bool good;
+};
+Character first_character(std::string_view text) {
+    const auto sequence = sequence_of(static_cast<unsigned char>(text[0]));
+    if (sequence.length == 0) return {1, false};
+    std::size_t length = 1;
+    if (sequence.length > 1 && text.size() > 1) {
+        const auto second = static_cast<unsigned char>(text[1]);
+        const bool surrogate = text[0] == '\xED' && second > sequence.second_max && second < 0xC0;
+        if (!surrogate && (second < sequence.second_min || second > sequence.second_max)) {
+            return {1, false};
+        }
+        length = 2;
+        while (length < sequence.length && length < text.size() && is_continuation(text[length])) {
+            ++length;
+        }
+        if (surrogate) return {length, false};
+    }
+    return {length, length == sequence.length};
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
     while (!text.empty()) {
-        const auto sequence = sequence_of(static_cast<unsigned char>(text[0]));
-        if (sequence.length == 0 || sequence.length > text.size()) return false;
-        if (sequence.length > 1) {
-            const auto second = static_cast<unsigned char>(text[1]);
-            if (second < sequence.second_min || second > sequence.second_max) return false;
-            if (!std::ranges::all_of(text.substr(2, sequence.length - 2), is_continuation))
-                return false;
-        }
-        text.remove_prefix(sequence.length);
+        const auto character = first_character(text);
+        if (!character.good) return false;
+        text.remove_prefix(character.length);
     }
     return true;
+}
+
+std::string to_utf8(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    while (!text.empty()) {
+        const auto character = first_character(text);
+        result += character.good ? text.substr(0, character.length) : "\xEF\xBF\xBD";
+        text.remove_prefix(character.length);
+    }
+    return result;
 }
 
 }  // namespace kaas::base
