@@ -1,12 +1,12 @@
 #pragma once
 
 #include "base/ids.h"
+#include "coordinator/done.h"
 #include "storage/producer_state.h"
 #include "wire/error_code.h"
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +15,6 @@
 /// a decoded request lives on the thread of its connection. Fields are Apache's, of the newest
 /// version; what an older version lacks has the value that says so. Bytes are kept in strings.
 namespace kaas::coordinator {
-
-using wire::ErrorCode;
-
-/// Runs once, on the coordinators' loop, after the change that it tells of is durable.
-template <class Answer>
-using Done = std::move_only_function<void(Answer)>;
 
 /// What clients without a generation say: those that assign partitions by themselves.
 inline constexpr std::int32_t kNoGeneration = -1;
