@@ -37,6 +37,30 @@ json::value own_mark(std::string_view kind, std::uint64_t fsynced_bytes) {
     return json::object{{kind, fsynced_bytes}};
 }
 
+/// Whether the text reads back as one JSON object that leaves our own keys alone: a string that is
+/// not UTF-8, or too deep a nesting, would make a line that nobody can read, and with it lose all
+/// that stands behind it.
+Result<void> check_readable(std::string_view text, bool keys_are_ours) {
+    std::array<unsigned char, 4096> scratch;
+    json::monotonic_resource memory(scratch.data(), scratch.size());
+    boost::system::error_code error;
+    const auto value = json::parse(text, error, &memory);
+    if (error) return fail(ErrorCode::kUnwritable, error.message());
+    if (!text.starts_with('{') || !text.ends_with('}') || text.contains('\n'))
+        return fail(ErrorCode::kUnwritable, "not the text of one object in one line");
+    const auto& object = value.get_object();
+    if (object.contains(kChecksumKey) || (!keys_are_ours && object.contains(kLogKey)))
+        return fail(ErrorCode::kUnwritable, "it has a key of the log's own");
+    return {};
+}
+
+/// The text of an object with our own key in front of its own.
+std::string with_mark(const json::value& log, const std::string& object) {
+    const auto* separator = object == "{}" ? "" : ",";
+    return fmt::format(R"({{"{}":{}{}{})", kLogKey, json::serialize(log), separator,
+                       std::string_view(object).substr(1));
+}
+
 /// The object as one line, with our own key, if there is one, in front of the caller's.
 Result<std::string> to_line(json::value log, const json::object& callers) {
     KAAS_ASSERT(!callers.contains(kLogKey) && !callers.contains(kChecksumKey));
@@ -50,13 +74,8 @@ Result<std::string> to_line(json::value log, const json::object& callers) {
         for (const auto& member : callers) all.insert(member);
         line = json::serialize(all);
     }
-    // The serializer does not look at what it writes: a string that is not UTF-8, or too deep a
-    // nesting, would make a line that nobody can read, and with it lose all that stands behind it.
-    std::array<unsigned char, 4096> scratch;
-    json::monotonic_resource memory(scratch.data(), scratch.size());
-    boost::system::error_code error;
-    json::parse(line, error, &memory);
-    if (error) return fail(ErrorCode::kUnwritable, error.message());
+    // The serializer does not look at what it writes.
+    KAAS_TRY(check_readable(line, true));
     return with_checksum(std::move(line)) + '\n';
 }
 
@@ -132,9 +151,27 @@ Result<void> EpochLog::append(std::span<const json::object> changes) {
         KAAS_TRY_ASSIGN(line, to_line(tells ? own_mark("change", fsynced_) : nullptr, change));
         lines += line;
     }
+    return write_changes(lines);
+}
+
+Result<void> EpochLog::append_text(std::span<const std::string> changes, std::string* written) {
+    KAAS_TRY(still_good());
+    std::string lines;
+    for (const auto& change : changes) {
+        KAAS_TRY(check_readable(change, false));
+        const bool tells = lines.empty() && told_ < fsynced_;
+        lines += with_checksum(tells ? with_mark(own_mark("change", fsynced_), change) : change);
+        lines += '\n';
+    }
+    KAAS_TRY(write_changes(lines));
+    if (written != nullptr) *written += lines;
+    return {};
+}
+
+Result<void> EpochLog::write_changes(const std::string& lines) {
     if (lines.empty()) return {};
     KAAS_TRY(write_lines(lines));
-    unsynced_changes_ = true;
+    changes_end_ = length_;
     unvouched_ = true;
     return {};
 }
@@ -144,15 +181,29 @@ Result<void> EpochLog::sync() {
     if (!has_unsynced()) return {};
     KAAS_TRY(end_on_error(file_->sync()));
     fsynced_ = length_;
-    unsynced_changes_ = false;
     return {};
 }
 
-Result<void> EpochLog::append_synced(const json::object& facts) {
+EpochLog::Unsynced EpochLog::unsynced() const {
+    if (ended() || !has_unsynced_changes()) return {};
+    return {.file = file_, .number = number_, .end = length_};
+}
+
+Result<void> EpochLog::note_synced(const Unsynced& what, Result<void> outcome) {
     KAAS_TRY(still_good());
-    if (unsynced_changes_) KAAS_TRY(sync());
+    // A roll has synced all of that file before.
+    if (what.number != number_) return {};
+    KAAS_TRY(end_on_error(std::move(outcome)));
+    fsynced_ = std::max(fsynced_, what.end);
+    return {};
+}
+
+Result<void> EpochLog::append_synced(const json::object& facts, std::string* written) {
+    KAAS_TRY(still_good());
+    if (has_unsynced_changes()) KAAS_TRY(sync());
     KAAS_TRY_ASSIGN(line, to_line(own_mark("synced", fsynced_), facts));
     KAAS_TRY(write_lines(line));
+    if (written != nullptr) *written += line;
     unvouched_ = false;
     return {};
 }
@@ -188,6 +239,7 @@ Result<void> EpochLog::roll(const json::object& picture) {
     if (number_ > 1) superseded_.push_back(number_);
     file_ = std::move(started->file);
     length_ = picture_bytes_ = fsynced_ = told_ = started->length;
+    changes_end_ = 0;
     ++number_;
     unvouched_ = false;  // the line in file 1 vouches for the picture
     return {};

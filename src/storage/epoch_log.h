@@ -85,17 +85,34 @@ public:
     [[nodiscard]] Result<void> append(const boost::json::object& change) {
         return append({&change, 1});
     }
+    /// The same for changes that are text already, each of one JSON object without a newline. What
+    /// was written is added to `written`, when given. Errors: kUnwritable for what would not read
+    /// back as such an object.
+    [[nodiscard]] Result<void> append_text(std::span<const std::string> changes,
+                                           std::string* written = nullptr);
     /// Makes durable what was appended; free when there is nothing.
     [[nodiscard]] Result<void> sync();
+
+    /// A sync that somebody else makes, while the log may go on meanwhile.
+    struct Unsynced {
+        std::shared_ptr<File> file;
+        std::uint32_t number = 0;  ///< of the file
+        std::uint64_t end = 0;     ///< up to where it covers what was appended
+    };
+    /// What a sync begun now covers; no file when changes want none.
+    [[nodiscard]] Unsynced unsynced() const;
+    /// Tells what became of it. Its error ends the epoch.
+    [[nodiscard]] Result<void> note_synced(const Unsynced& what, Result<void> outcome);
 
     /// Says in the log that all above was fsynced (and whatever else the caller's `facts` say), so
     /// that a taker need not doubt it. Syncs unsynced changes first. The line itself is a hint,
     /// true when written and cheap to lose: it is not synced here, nor before the next one like it.
-    [[nodiscard]] Result<void> append_synced(const boost::json::object& facts = {});
+    [[nodiscard]] Result<void> append_synced(const boost::json::object& facts = {},
+                                             std::string* written = nullptr);
     /// True while something durable is not yet vouched for by a line: an idle owner then writes
     /// one.
     [[nodiscard]] bool wants_synced_line() const {
-        return unvouched_ && !unsynced_changes_ && !ended();
+        return unvouched_ && !has_unsynced_changes() && !ended();
     }
 
     /// Syncs what is unsynced, then appends and syncs the last line. The log takes nothing
@@ -119,6 +136,9 @@ public:
 
     [[nodiscard]] std::int32_t epoch() const { return epoch_; }
     [[nodiscard]] const EpochLogPath& path() const { return path_; }
+    /// Number and length of the file that takes changes.
+    [[nodiscard]] std::uint32_t file() const { return number_; }
+    [[nodiscard]] std::uint64_t length() const { return length_; }
     [[nodiscard]] bool has_unsynced() const { return fsynced_ < length_; }
     /// The error that ended the epoch, or kClosed after a release; empty while the log is good.
     [[nodiscard]] const std::optional<Error>& ended_by() const { return ended_by_; }
@@ -132,6 +152,8 @@ private:
     EpochLog(Volume& volume, EpochLogPath path, std::int32_t epoch, EpochLogOptions options);
 
     [[nodiscard]] bool ended() const { return ended_by_.has_value(); }
+    /// Something that a hint must not vouch for.
+    [[nodiscard]] bool has_unsynced_changes() const { return changes_end_ > fsynced_; }
     /// Opens the file again after a `rest`.
     [[nodiscard]] Result<void> wake();
     /// Remembers the first error for ever.
@@ -139,6 +161,7 @@ private:
     [[nodiscard]] Result<void> still_good() const;
     /// Writes lines of which the first says how much was fsynced, if there is news of that.
     [[nodiscard]] Result<void> write_lines(const std::string& lines);
+    [[nodiscard]] Result<void> write_changes(const std::string& lines);
     /// Creates file `number` with a picture and makes both durable.
     [[nodiscard]] Result<Started> start_file(std::uint32_t number, const std::string& line,
                                              Syncs syncs);
@@ -151,14 +174,14 @@ private:
     std::int32_t epoch_;
     EpochLogOptions options_;
 
-    std::unique_ptr<File> file_;  ///< none while it rests
+    std::shared_ptr<File> file_;  ///< none while it rests
     std::uint32_t number_ = 1;
     std::uint64_t length_ = 0;
     std::uint64_t first_file_length_ = 0;  ///< meaningful once number_ > 1
     std::uint64_t picture_bytes_ = 0;
+    std::uint64_t changes_end_ = 0;  ///< where the last change of the current file ends
     std::uint64_t fsynced_ = 0;      ///< bytes of the current file
     std::uint64_t told_ = 0;         ///< ... as far as a line says so
-    bool unsynced_changes_ = false;  ///< something that a hint must not vouch for
     bool unvouched_ = true;
     std::vector<std::uint32_t> superseded_;
     std::optional<Error> ended_by_;

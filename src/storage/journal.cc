@@ -357,10 +357,7 @@ json::object Journal::picture() const {
     }
     if (next_) files.emplace_back(next_->number);
     if (opening_) files.emplace_back(*opening_);
-    return {{"owner",
-             {{"broker", options_.owner.broker.value()},
-              {"incarnation", options_.owner.incarnation.uuid.to_string()}}},
-            {"files", std::move(files)}};
+    return {{"owner", to_json(options_.owner)}, {"files", std::move(files)}};
 }
 
 // ---- the end ----------------------------------------------------------------------------------

@@ -266,19 +266,6 @@ void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& 
     }
 }
 
-[[nodiscard]] json::object owner_to_json(const Owner& owner) {
-    return {{"broker", owner.broker.value()}, {"incarnation", owner.incarnation.uuid.to_string()}};
-}
-
-[[nodiscard]] Result<Owner> owner_from_json(const json::object& object) {
-    KAAS_TRY_ASSIGN(broker, number(object, "broker", 0, kMostEpoch));
-    const auto* text = object.if_contains("incarnation");
-    if (text == nullptr || !text->is_string()) return corrupt("incarnation");
-    const auto incarnation = base::Uuid::parse(std::string_view(text->get_string()));
-    if (!incarnation) return corrupt("incarnation");
-    return Owner{base::BrokerId{static_cast<std::int32_t>(broker)}, {*incarnation}};
-}
-
 [[nodiscard]] Result<void> take_segments(const json::object& picture, Manifest& manifest) {
     KAAS_TRY_ASSIGN(segments, array_at(picture, "segments"));
     for (const auto& value : *segments) {
@@ -349,7 +336,7 @@ void merge(std::vector<ProducerImage>& known, const std::vector<ProducerImage>& 
 }  // namespace
 
 json::object Manifest::picture() const {
-    json::object picture{{"owner", owner_to_json(owner)}};
+    json::object picture{{"owner", to_json(owner)}};
     if (!journal.empty()) picture.emplace("journal", journal);
     json::array segments;
     for (const auto& facts : sealed) segments.emplace_back(segment_to_json(facts));

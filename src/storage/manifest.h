@@ -4,6 +4,7 @@
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
 #include "storage/leader_epochs.h"
+#include "storage/owner.h"
 #include "storage/producer_state.h"
 #include "storage/segment.h"
 
@@ -16,12 +17,6 @@
 #include <vector>
 
 namespace kaas::storage {
-
-/// Who writes: stands in every picture, for people and for the taker's messages.
-struct Owner {
-    base::BrokerId broker;
-    base::Incarnation incarnation;
-};
 
 /// The n-th compaction of an epoch.
 struct CompactionName {

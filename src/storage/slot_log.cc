@@ -1,0 +1,402 @@
+#include "storage/slot_log.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "storage/commit_cycle.h"
+#include "storage/epoch_log.h"
+#include "storage/error.h"
+#include "storage/owner.h"
+#include "storage/volume.h"
+
+#include <boost/json/object.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+
+namespace json = boost::json;
+
+// ---- the coordinator's side -------------------------------------------------------------------
+
+void SlotLog::append(std::string change) {
+    base::MutexLock lock(mutex_);
+    if (ended_ || draining_) return;
+    if (!has_picture_) {
+        awaits_picture_ = true;
+        wants_picture_ = true;
+        return;
+    }
+    pending_.push_back(std::move(change));
+    // No cycle for it alone: a settle mostly follows at once, and both are one cycle's work then.
+    remind();
+}
+
+void SlotLog::begin_file(json::object picture) {
+    base::MutexLock lock(mutex_);
+    if (ended_ || draining_) return;
+    pending_picture_ = std::move(picture);
+    pending_before_picture_ = pending_.size();
+    has_picture_ = true;
+    awaits_picture_ = false;
+    wants_picture_ = false;
+    ask_for_cycle();
+}
+
+void SlotLog::settle(base::Executor& home, Settled done) {
+    std::optional<Error> refused;
+    {
+        base::MutexLock lock(mutex_);
+        refused = ended_;
+        if (!refused && draining_)
+            refused = Error{ErrorCode::kClosed, options_.directory + " is being released"};
+        if (!refused) {
+            pending_tickets_.push_back({&home, std::move(done)});
+            if (!awaits_picture_) ask_for_cycle();
+            return;
+        }
+    }
+    home.post([done = std::move(done), why = std::move(*refused)]() mutable {
+        done(std::unexpected(std::move(why)));
+    });
+}
+
+std::optional<base::LeaderEpoch> SlotLog::written_epoch() const {
+    base::MutexLock lock(mutex_);
+    return written_epoch_;
+}
+
+std::optional<Error> SlotLog::failure() const {
+    base::MutexLock lock(mutex_);
+    return ended_;
+}
+
+void SlotLog::ask_for_cycle() {
+    if (std::exchange(asked_for_cycle_, true)) return;
+    options_.log_dir->enqueue(shared_from_this());
+}
+
+void SlotLog::remind() {
+    if (!std::exchange(reminder_set_, true)) options_.log_dir->remind(shared_from_this());
+}
+
+// ---- a cycle ----------------------------------------------------------------------------------
+
+CommitMember::Pace SlotLog::take() {
+    base::MutexLock lock(mutex_);
+    asked_for_cycle_ = false;
+    in_cycle_ = true;
+    cycle_error_.reset();
+    unsynced_ = {};
+    roll_due_ = false;
+    if (ended_) {
+        cycle_error_ = *ended_;  // nothing of it is synced again: its descriptor may have failed
+        return Pace::kQuick;
+    }
+    if (awaits_picture_) return Pace::kQuick;
+    lines_.swap(pending_);  // both keep their memory for the next cycle
+    picture_ = std::exchange(pending_picture_, std::nullopt);
+    lines_before_picture_ = picture_ ? pending_before_picture_ : 0;
+    cycle_tickets_.swap(pending_tickets_);
+    return picture_ ? Pace::kSlow : Pace::kQuick;
+}
+
+void SlotLog::make_files() {
+    if (auto made = create(Syncs::kLater); !made) cycle_error_ = std::move(made).error();
+}
+
+void SlotLog::all_synced(const Result<void>& outcome) {
+    if (!outcome && !cycle_error_) cycle_error_ = outcome.error();
+    if (!cycle_error_ && fresh_) begin_epoch();
+}
+
+void SlotLog::write() {
+    if (cycle_error_) return;
+    if (auto written = write_taken(); !written) cycle_error_ = std::move(written).error();
+}
+
+Result<void> SlotLog::write_taken() {
+    if (!begun_ && picture_) {
+        KAAS_TRY(create(Syncs::kNow));
+        begin_epoch();
+    }
+    if (!begun_) return {};
+    const std::span<const std::string> lines(lines_);
+    base::MutexLock lock(file_mutex_);
+    if (picture_) {
+        KAAS_TRY(log_->append_text(lines.first(lines_before_picture_)));
+        KAAS_TRY(roll());
+    }
+    KAAS_TRY(log_->append_text(lines.subspan(lines_before_picture_)));
+    if (!lines.empty()) unsynced_ = log_->unsynced();
+    roll_due_ = log_->wants_roll();
+    return {};
+}
+
+json::object SlotLog::take_picture() {
+    auto picture = std::exchange(picture_, std::nullopt);
+    KAAS_ASSERT(!picture->contains(kOwnerKey) && !picture->contains(kJournalKey));
+    json::object all{{kOwnerKey, to_json(options_.log_dir->options().owner)}};
+    for (auto& [key, value] : *picture) all.emplace(key, std::move(value));
+    return all;
+}
+
+Result<void> SlotLog::create(Syncs syncs) {
+    KAAS_ASSERT(lines_before_picture_ == 0);
+    if (!durable_by_name_) {
+        const auto parent = options_.directory.substr(0, options_.directory.rfind('/'));
+        KAAS_TRY(sync_directory(volume_, parent, syncs));
+    }
+    KAAS_TRY_ASSIGN(
+        log, EpochLog::create(volume_, path(), options_.epoch.value(), take_picture(),
+                              {.syncs = syncs, .roll_floor_bytes = options_.roll_floor_bytes}));
+    fresh_ = std::make_unique<EpochLog>(std::move(log));
+    return {};
+}
+
+void SlotLog::begin_epoch() {
+    base::MutexLock lock(file_mutex_);
+    log_ = std::move(fresh_);
+    begun_ = true;
+}
+
+Result<void> SlotLog::roll() {
+    KAAS_TRY(log_->roll(take_picture()));
+    if (auto removed = log_->remove_superseded(options_.log_dir->session()); !removed) {
+        base::log::info("storage", "{}: superseded files stay for now: {}", options_.directory,
+                        removed.error().context);
+    }
+    return {};
+}
+
+File* SlotLog::to_sync() { return cycle_error_ ? nullptr : unsynced_.file.get(); }
+
+void SlotLog::synced(const Result<void>& outcome) {
+    base::MutexLock lock(file_mutex_);
+    auto noted = log_->note_synced(unsynced_, outcome);
+    if (!noted) cycle_error_ = std::move(noted).error();
+}
+
+void SlotLog::settle(const Result<void>& check, Wakeups& wakeups) {
+    base::MutexLock lock(mutex_);
+    in_cycle_ = false;
+    if (!ended_ && (cycle_error_ || !check)) {
+        end(cycle_error_ ? *cycle_error_ : check.error(), wakeups);
+    } else if (!ended_) {
+        if (begun_ && written_epoch_ != options_.epoch) {
+            written_epoch_ = options_.epoch;
+            old_epochs_left_ = true;
+            remind();
+        }
+        if (!lines_.empty()) remind();
+        if (roll_due_ && !pending_picture_) wants_picture_ = true;
+        for (auto& ticket : cycle_tickets_) answer(std::move(ticket), check, wakeups);
+        cycle_tickets_.clear();
+    }
+    lines_.clear();
+    picture_.reset();
+    unsynced_ = {};
+    idle_.notify_all();
+}
+
+void SlotLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups) {
+    wakeups.add(ticket.home,
+                [done = std::move(ticket.done), outcome]() mutable { done(std::move(outcome)); });
+}
+
+void SlotLog::end(const Error& why, Wakeups& wakeups) {
+    ended_ = why;
+    pending_.clear();
+    pending_picture_.reset();
+    wants_picture_ = false;
+    const Result<void> failed = std::unexpected(why);
+    for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
+        for (auto& ticket : std::exchange(*tickets, {})) answer(std::move(ticket), failed, wakeups);
+    }
+    idle_.notify_all();
+}
+
+// ---- on the I/O pool --------------------------------------------------------------------------
+
+void SlotLog::checkpoint_due() {
+    {
+        base::MutexLock lock(mutex_);
+        reminder_set_ = false;
+        if (ended_ || draining_) return;
+        if (!pending_.empty()) ask_for_cycle();
+        if (job_ != PoolJob::kNone || written_epoch_ != options_.epoch) return;
+        job_ = PoolJob::kQueued;
+    }
+    options_.log_dir->io_pool().post([self = shared_from_this()] { self->keep_up(); });
+}
+
+bool SlotLog::begin_job() {
+    base::MutexLock lock(mutex_);
+    // The last line says more; without one, the next taker does what is left.
+    const bool ends = ended_ || draining_;
+    job_ = ends ? PoolJob::kNone : PoolJob::kRunning;
+    return !ends;
+}
+
+void SlotLog::keep_up() {
+    if (!begin_job()) return;
+    auto done = write_synced_line();
+    bool old_epochs_left = false;
+    {
+        base::MutexLock lock(mutex_);
+        old_epochs_left = old_epochs_left_;
+    }
+    if (done && old_epochs_left) done = remove_old_epochs();
+    end_job(done);
+}
+
+Result<void> SlotLog::write_synced_line() {
+    EpochLog::Unsynced what;
+    {
+        base::MutexLock lock(file_mutex_);
+        what = log_->unsynced();
+    }
+    // Without the lock: a cycle goes on meanwhile.
+    const auto synced = what.file ? what.file->sync() : Result<void>();
+    base::MutexLock lock(file_mutex_);
+    if (what.file) KAAS_TRY(log_->note_synced(what, synced));
+    return log_->wants_synced_line() ? log_->append_synced() : Result<void>();
+}
+
+Result<void> SlotLog::remove_old_epochs() {
+    KAAS_TRY_ASSIGN(names, volume_.list(options_.directory));
+    for (const auto& name : names) {
+        const auto epoch = parse_epoch_name(name);
+        if (!epoch || *epoch >= options_.epoch.value()) continue;
+        KAAS_TRY(remove_epoch(volume_, path(), *epoch, options_.log_dir->session()));
+    }
+    base::MutexLock lock(mutex_);
+    old_epochs_left_ = false;
+    return {};
+}
+
+void SlotLog::end_job(const Result<void>& outcome) {
+    std::optional<Error> broken;
+    {
+        base::MutexLock lock(file_mutex_);
+        broken = log_->ended_by();
+    }
+    if (!outcome && !broken) {
+        base::log::info("storage", "{}: earlier epochs stay for now: {}", options_.directory,
+                        outcome.error().context);
+    }
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        job_ = PoolJob::kNone;
+        if (broken && !ended_) end(*broken, wakeups);
+        if (!outcome && !ended_) remind();
+        idle_.notify_all();
+    }
+    wakeups.post();
+}
+
+// ---- the end ----------------------------------------------------------------------------------
+
+Result<void> SlotLog::release(std::chrono::milliseconds patience) {
+    const auto self = shared_from_this();
+    return std::move(release_together({&self, 1}, patience).front());
+}
+
+std::vector<Result<void>> SlotLog::release_together(std::span<const std::shared_ptr<SlotLog>> logs,
+                                                    std::chrono::milliseconds patience) {
+    std::vector<Result<void>> outcomes(logs.size());
+    if (logs.empty()) return outcomes;
+    auto& log_dir = logs.front()->log_dir();
+    for (const auto& log : logs) log->expect_release();  // so that they wait for the same cycle
+    const auto deadline = log_dir.clock().now() + patience;
+    std::vector<std::size_t> writers;
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+        outcomes[i] = logs[i]->end_by(deadline);
+        if (outcomes[i] && logs[i]->begun_) writers.push_back(i);
+    }
+    auto& volume = log_dir.volume();
+    const bool together = writers.size() >= kWorthSyncingAll && volume.can_sync_all();
+    auto synced = together ? volume.sync_all() : Result<void>();
+    for (const auto i : writers) {
+        outcomes[i] = synced;
+        if (synced) outcomes[i] = logs[i]->write_last_line(together ? Syncs::kLater : Syncs::kNow);
+    }
+    if (together) synced = volume.sync_all();
+    for (const auto i : writers) {
+        if (outcomes[i]) outcomes[i] = synced;
+    }
+    return outcomes;
+}
+
+void SlotLog::expect_release() {
+    base::MutexLock lock(mutex_);
+    draining_ = true;
+    wants_picture_ = false;
+}
+
+Result<void> SlotLog::end_by(base::Clock::Steady deadline) {
+    Wakeups wakeups;
+    bool finished = false;
+    {
+        base::MutexLock lock(mutex_);
+        const auto busy = [&]() KAAS_REQUIRES(mutex_) {
+            return in_cycle_ || asked_for_cycle_ || job_ == PoolJob::kRunning;
+        };
+        while (!ended_ && busy()) {
+            const auto left = deadline - options_.log_dir->clock().now();
+            if (left.count() <= 0 || !idle_.wait_for(mutex_, left)) break;
+        }
+        finished = !ended_ && !busy();
+        if (!ended_) end(Error{ErrorCode::kClosed, options_.directory + " was released"}, wakeups);
+    }
+    wakeups.post();
+    if (finished) return {};
+    return fail(ErrorCode::kStalled, options_.directory + ": released without its last line");
+}
+
+Result<void> SlotLog::write_last_line(Syncs syncs) {
+    base::MutexLock lock(file_mutex_);
+    return log_->release({}, syncs);
+}
+
+void SlotLog::abandon(ErrorCode why) {
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        if (ended_) return;
+        end(Error{why, options_.directory + " was abandoned"}, wakeups);
+    }
+    wakeups.post();
+}
+
+void SlotLog::drop() { abandon(ErrorCode::kClosed); }
+
+bool SlotLog::at_work() const {
+    base::MutexLock lock(mutex_);
+    return in_cycle_ || job_ == PoolJob::kRunning;
+}
+
+void SlotLog::fail_stalled() {
+    Wakeups wakeups;
+    {
+        base::MutexLock lock(mutex_);
+        const Result<void> stalled =
+            fail(ErrorCode::kStalled, options_.directory + ": the volume does not answer");
+        for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
+            for (auto& ticket : std::exchange(*tickets, {}))
+                answer(std::move(ticket), stalled, wakeups);
+        }
+    }
+    wakeups.post();
+}
+
+}  // namespace kaas::storage

@@ -1,0 +1,377 @@
+// Goal: the log of a coordinator slot keeps order, says "settled" only of what is durable and was
+// checked afterwards, hands a taker exactly what was settled, and ends at the first failure.
+// Method: single steps of a log dir on a volume in memory that fails and forgets on demand.
+
+#include "storage/slot_log.h"
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/uuid.h"
+#include "storage/memory_volume.h"
+#include "storage/testing_session.h"
+
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::storage {
+namespace {
+
+using namespace std::chrono_literals;
+using Strings = std::vector<std::string>;
+
+/// One life of a broker, and what it has of one slot.
+struct Life {
+    explicit Life(Volume& volume, base::Clock& clock)
+        : log_dir({.volume = &volume,
+                   .session = &session,
+                   .io_pool = &inline_executor,
+                   .io_width = 1,
+                   .clock = &clock,
+                   .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}}}) {
+    }
+
+    [[nodiscard]] Result<OpenedSlot> open(std::int32_t epoch, std::int32_t lowest = 0,
+                                          bool lowest_written = false) {
+        return SlotLog::open(
+            {.log_dir = &log_dir,
+             .directory = "__cluster/groups/17",
+             .partition = {.topic = {}, .partition = base::PartitionId{17}},
+             .epoch = base::LeaderEpoch{epoch},
+             .earlier = candidates_below(log_dir.volume(), epoch, lowest, lowest_written),
+             .roll_floor_bytes = 200});
+    }
+    void run() {
+        while (log_dir.run_cycle()) {
+        }
+    }
+
+    TestingSession session;
+    base::InlineExecutor inline_executor;
+    LogDir log_dir;
+};
+
+class SlotLogTest : public ::testing::Test {
+protected:
+    SlotLogTest() {
+        EXPECT_TRUE(volume_.make_directory("__cluster"));
+        EXPECT_TRUE(volume_.make_directory("__cluster/groups"));
+        EXPECT_TRUE(volume_.sync_directory(""));
+        EXPECT_TRUE(volume_.sync_directory("__cluster"));
+        restart();
+    }
+
+    void restart() { life_ = std::make_unique<Life>(volume_, clock_); }
+
+    /// Opens the slot and replays it into `state_`.
+    std::shared_ptr<SlotLog> open(std::int32_t epoch, std::int32_t lowest = 0,
+                                  bool lowest_written = false) {
+        auto opened = life_->open(epoch, lowest, lowest_written);
+        EXPECT_TRUE(opened) << opened.error().context;
+        if (!opened) return nullptr;
+        state_.clear();
+        if (opened->inherited) {
+            for (const auto& value : opened->inherited->picture.at("values").as_array())
+                state_.emplace_back(value.as_string());
+            for (const auto& change : opened->inherited->changes)
+                state_.emplace_back(change.at("add").as_string());
+        }
+        return opened->log;
+    }
+    [[nodiscard]] boost::json::object picture() const {
+        boost::json::array values(state_.begin(), state_.end());
+        return {{"values", std::move(values)}};
+    }
+    void offer_picture(SlotLog& log) const {
+        if (log.wants_picture()) log.begin_file(picture());
+    }
+    void add(SlotLog& log, const std::string& value) {
+        state_.push_back(value);
+        log.append(fmt::format(R"({{"add":"{}"}})", value));
+        offer_picture(log);
+    }
+    /// Keeps the answer in `answers_`, which stays empty until there is one.
+    void settle(SlotLog& log, const std::string& name = "settled") {
+        log.settle(home_, [this, name](const Result<void>& outcome) {
+            answers_.push_back(outcome ? name : name + ": " + outcome.error().context);
+            last_ = outcome;
+        });
+    }
+    [[nodiscard]] bool settles(SlotLog& log) {
+        last_ = fail(ErrorCode::kIo, "no answer");
+        settle(log);
+        life_->run();
+        return last_.has_value();
+    }
+    [[nodiscard]] std::string text(std::int32_t epoch, int number = 1) {
+        auto text = read_whole(
+            volume_, fmt::format("__cluster/groups/17/{:08x}/slot-{}.jsonl", epoch, number),
+            1 << 20);
+        return text ? *text : text.error().context;
+    }
+
+    MemoryVolume volume_;
+    base::ManualClock clock_;
+    base::InlineExecutor home_;
+    std::unique_ptr<Life> life_;
+    Strings state_;
+    Strings answers_;
+    Result<void> last_;
+};
+
+TEST_F(SlotLogTest, WhatSettledIsThereAfterAPowerCutAndNothingElse) {
+    auto log = open(0);
+    add(*log, "a");
+    add(*log, "b");
+    EXPECT_TRUE(settles(*log));
+    add(*log, "c");  // nobody heard of it
+    volume_.crash();
+    restart();
+    log = open(1);
+    EXPECT_EQ(state_, (Strings{"a", "b"}));
+}
+
+TEST_F(SlotLogTest, AnUnwrittenSlotHasNothingToReplayAndWritesNothing) {
+    auto log = open(5, 3);
+    EXPECT_TRUE(state_.empty());
+    EXPECT_FALSE(log->wants_picture());
+    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(log->written_epoch(), std::nullopt);
+    EXPECT_EQ(*volume_.list("__cluster/groups/17"), (Strings{"00000003", "00000004"})) << "voids";
+}
+
+TEST_F(SlotLogTest, ABarrierCostsOneSessionCheckAndNoSync) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    int syncs = 0;
+    volume_.set_hook([&](const MemoryVolume::Step&) {
+        ++syncs;
+        return std::nullopt;
+    });
+    const int checks = life_->session.checks;
+    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(life_->session.checks, checks + 1);
+    EXPECT_EQ(syncs, 0);
+}
+
+TEST_F(SlotLogTest, ASettleNeedsACheckThatBeganAfterIt) {
+    auto log = open(0);
+    add(*log, "a");
+    settle(*log, "first");
+    auto cycle = life_->log_dir.next_cycle();
+    cycle->write();
+    cycle->sync();
+    cycle->confirm();
+    settle(*log, "second");
+    life_->session.fenced = true;
+    cycle->settle();
+    EXPECT_EQ(answers_, Strings{"first"});
+    life_->run();
+    EXPECT_EQ(answers_, (Strings{"first", "second: marked"}));
+    EXPECT_EQ(log->failure()->code, ErrorCode::kFenced);
+}
+
+TEST_F(SlotLogTest, SettlesAreAnsweredInOrderAlsoWhenTheFirstPictureComesLate) {
+    auto log = open(0);
+    settle(*log, "1");
+    log->append(R"({"add":"a"})");
+    settle(*log, "2");
+    life_->run();
+    EXPECT_TRUE(answers_.empty()) << "a change without its picture is not durable";
+    state_ = {"a"};
+    log->begin_file(picture());
+    add(*log, "b");
+    settle(*log, "3");
+    life_->run();
+    EXPECT_EQ(answers_, (Strings{"1", "2", "3"}));
+    open(1);
+    EXPECT_EQ(state_, (Strings{"a", "b"}));
+}
+
+TEST_F(SlotLogTest, AFailedSyncEndsTheEpochForAllWhoWait) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    answers_.clear();
+    volume_.fail_nth(Operation::kSync, 1, {});
+    add(*log, "b");
+    settle(*log);
+    auto cycle = life_->log_dir.next_cycle();
+    cycle->write();
+    settle(*log);
+    cycle->sync();
+    cycle->confirm();
+    cycle->settle();
+    settle(*log);
+    life_->run();
+    EXPECT_EQ(answers_.size(), 3U);
+    for (const auto& answer : answers_) EXPECT_NE(answer, "settled");
+    EXPECT_TRUE(log->failure());
+    EXPECT_FALSE(log->at_work());
+    add(*log, "c");
+    life_->run();
+    EXPECT_EQ(text(0).find("\"c\""), std::string::npos);
+}
+
+TEST_F(SlotLogTest, AShortWriteEndsTheEpochAndATakerReadsOn) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    volume_.fail_nth(Operation::kWrite, 1, {ErrorCode::kNoSpace, Fault::Effect::kHalf});
+    add(*log, "b");
+    EXPECT_FALSE(settles(*log));
+    log = open(1);
+    EXPECT_EQ(state_, Strings{"a"});
+    EXPECT_TRUE(log->must_write_picture()) << "what was only read does not count yet";
+}
+
+TEST_F(SlotLogTest, ALineThatNobodyCouldReadEndsTheEpochAndIsNotWritten) {
+    for (const std::string bad : {"{\"add\":\"\xff\"}", "{\"add\":1}\n", "{\"add\":", "[1]",
+                                  "{\"log\":{\"synced\":1}}", "{\"crc\":\"00000000\"}"}) {
+        auto log = open(0);
+        add(*log, "a");
+        EXPECT_TRUE(settles(*log));
+        const auto before = text(0);
+        log->append(bad);
+        EXPECT_FALSE(settles(*log)) << bad;
+        EXPECT_EQ(last_.error().code, ErrorCode::kUnwritable);
+        EXPECT_EQ(text(0), before);
+        ASSERT_TRUE(remove_tree(volume_, "__cluster/groups/17"));
+    }
+}
+
+TEST_F(SlotLogTest, TheChangesOfACycleAreOneWrite) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    int writes = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) {
+        writes += step.operation == Operation::kWrite ? 1 : 0;
+        return std::nullopt;
+    });
+    for (int i = 0; i < 4; ++i) add(*log, std::to_string(i));
+    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(writes, 1);
+}
+
+TEST_F(SlotLogTest, APictureReplacesTheChangesThatItHolds) {
+    auto log = open(0);
+    for (int i = 0; i < 40; ++i) {
+        add(*log, fmt::format("value {}", i));
+        if (i % 3 == 0) EXPECT_TRUE(settles(*log));
+    }
+    EXPECT_TRUE(settles(*log));
+    const auto files = *volume_.list("__cluster/groups/17/00000000");
+    EXPECT_EQ(files.size(), 2U) << "the first and the current one";
+    EXPECT_NE(files.back(), "slot-2.jsonl");
+    const auto all = state_;
+    open(1);
+    EXPECT_EQ(state_, all);
+}
+
+TEST_F(SlotLogTest, AnIdleSlotIsVouchedForAndItsTakerWritesNothing) {
+    auto log = open(0);
+    add(*log, "a");
+    add(*log, "b");
+    EXPECT_TRUE(settles(*log));
+    clock_.advance(6s);
+    life_->run();
+    restart();
+    log = open(1);
+    EXPECT_EQ(state_, (Strings{"a", "b"}));
+    EXPECT_FALSE(log->must_write_picture());
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{0});
+    EXPECT_EQ(*volume_.list("__cluster/groups/17"), Strings{"00000000"});
+    add(*log, "c");
+    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{1});
+    restart();
+    open(2);
+    EXPECT_EQ(state_, (Strings{"a", "b", "c"}));
+}
+
+TEST_F(SlotLogTest, WhatIsLeftOfEarlierEpochsGoesOnceThePictureStands) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    restart();
+    log = open(1);
+    EXPECT_TRUE(log->must_write_picture());
+    offer_picture(*log);
+    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(*volume_.list("__cluster/groups/17"), (Strings{"00000000", "00000001"}));
+    clock_.advance(6s);
+    life_->run();
+    EXPECT_EQ(*volume_.list("__cluster/groups/17"), Strings{"00000001"});
+    open(2);
+    EXPECT_EQ(state_, Strings{"a"});
+}
+
+TEST_F(SlotLogTest, AnOwnerWhoseEpochWasClosedLearnsIt) {
+    auto late = open(1);
+    open(2, 0);
+    add(*late, "a");
+    EXPECT_FALSE(settles(*late));
+    EXPECT_EQ(late->failure()->code, ErrorCode::kExists);
+}
+
+TEST_F(SlotLogTest, ASupersededTakerIsToldSo) {
+    const auto opened = life_->open(2, 1, true);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(SlotLogTest, ATakerWhoseSessionIsOverGetsNothing) {
+    life_->session.fenced = true;
+    const auto opened = life_->open(0);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kFenced);
+}
+
+TEST_F(SlotLogTest, AReleasedSlotIsTakenOverWithoutAWrite) {
+    auto log = open(0);
+    add(*log, "a");
+    EXPECT_TRUE(settles(*log));
+    EXPECT_TRUE(log->release(0ms));
+    settle(*log);
+    EXPECT_EQ(answers_.back(), "settled: __cluster/groups/17 was released");
+    volume_.crash();
+    restart();
+    log = open(1);
+    EXPECT_EQ(state_, Strings{"a"});
+    EXPECT_FALSE(log->must_write_picture());
+}
+
+TEST_F(SlotLogTest, AReleaseFailsWhatItDoesNotWaitFor) {
+    auto log = open(0);
+    add(*log, "a");
+    settle(*log);
+    EXPECT_EQ(log->release(0ms).error().code, ErrorCode::kStalled);
+    EXPECT_EQ(answers_, Strings{"settled: __cluster/groups/17 was released"});
+    life_->run();
+    EXPECT_EQ(answers_.size(), 1U);
+    EXPECT_FALSE(log->at_work());
+}
+
+TEST_F(SlotLogTest, AStallFailsWhoWaitsAndTheLogGoesOn) {
+    auto log = open(0);
+    add(*log, "a");
+    settle(*log);
+    log->fail_stalled();
+    EXPECT_EQ(last_.error().code, ErrorCode::kStalled);
+    life_->run();
+    EXPECT_EQ(answers_.size(), 1U);
+    EXPECT_TRUE(settles(*log));
+}
+
+}  // namespace
+}  // namespace kaas::storage
