@@ -11,6 +11,8 @@
 #include "broker/refusals.h"
 #include "broker/services.h"
 #include "catalog/config/topic_config.h"
+#include "catalog/slot.h"
+#include "cluster/admin.h"
 #include "cluster/node.h"
 #include "net/reactor.h"
 #include "net/server.h"
@@ -30,6 +32,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +73,28 @@ std::size_t open_files_max(const catalog::BrokerSettings& settings) {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost / 16;
     return std::min(limit.rlim_cur / 2, kMost);
+}
+
+/// Apache `GroupCoordinatorService.groupMetadataTopicConfigs`,
+/// `TransactionCoordinator.transactionStateTopicConfigs`.
+std::map<catalog::SlotKind, cluster::SlotTopic> slot_topics(
+    const catalog::BrokerSettings& settings) {
+    cluster::SlotTopic groups{
+        .slots = settings.offsets_topic_num_partitions,
+        .replication_factor = settings.offsets_topic_replication_factor,
+        .configs = {{"cleanup.policy", "compact"},
+                    {"compression.type", "producer"},
+                    {"segment.bytes", std::to_string(settings.offsets_topic_segment_bytes)}}};
+    cluster::SlotTopic transactions{
+        .slots = settings.transaction_state_log_num_partitions,
+        .replication_factor = settings.transaction_state_log_replication_factor,
+        .configs = {{"cleanup.policy", "compact"},
+                    {"compression.type", "uncompressed"},
+                    {"min.insync.replicas", std::to_string(settings.transaction_state_log_min_isr)},
+                    {"segment.bytes", std::to_string(settings.transaction_state_log_segment_bytes)},
+                    {"unclean.leader.election.enable", "false"}}};
+    return {{catalog::SlotKind::kGroup, std::move(groups)},
+            {catalog::SlotKind::kTransaction, std::move(transactions)}};
 }
 
 std::optional<std::string> topic_config_fault(const BrokerConfig& config,
@@ -226,6 +251,7 @@ private:
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);
+        options.controller.slot_topics = slot_topics(config_.settings);
         options.controller.topic_config_fault = [this](const catalog::ConfigMap& own) {
             return topic_config_fault(config_, own);
         };

@@ -21,6 +21,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kaas::catalog {
@@ -336,6 +337,20 @@ TEST_F(Sample, UnknownKeysSurviveChangesAndPictures) {
     EXPECT_EQ(first_topic.at("owner"), "team");
     EXPECT_EQ(first_topic.at("partitions").as_array()[1].as_object().at("tier"), 2);
     EXPECT_EQ(again.at("brokers").as_array()[0].as_object().at("zone"), "z");
+}
+
+TEST(BrokersVolumes, ReadBackAsTheyWere) {
+    auto told = broker(1);
+    told.volumes = {{"plain", {.path = "/a"}},
+                    {"odd",
+                     {.path = "/b",
+                      .labels = {{"tier", "ssd"}},
+                      .default_eligible = false,
+                      .cordoned = true,
+                      .takes_partitions = false}}};
+    const auto read = through_text(BrokerRegistered{told});
+    ASSERT_TRUE(read) << read.error().context;
+    EXPECT_EQ(std::get<BrokerRegistered>(*read).broker.volumes, told.volumes);
 }
 
 TEST_F(Sample, EpochBeginsWithItsOwnCount) {

@@ -98,6 +98,7 @@ struct BrokerVolume {
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
     bool cordoned = false;         ///< by the broker's own settings, which a dynamic one overrules
+    bool takes_partitions = true;  ///< false: has the cluster's own files and nothing else
     friend bool operator==(const BrokerVolume&, const BrokerVolume&) = default;
 };
 

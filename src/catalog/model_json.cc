@@ -66,6 +66,7 @@ json::object to_json(const BrokerVolume& volume) {
     }
     if (!volume.default_eligible) object.emplace("on_demand", true);
     if (volume.cordoned) object.emplace("cordoned", true);
+    if (!volume.takes_partitions) object.emplace("cluster_only", true);
     return object;
 }
 
@@ -77,6 +78,7 @@ Result<BrokerVolume> parse_broker_volume(const json::value& value) {
     }
     volume.default_eligible = !fields.flag("on_demand");
     volume.cordoned = fields.flag("cordoned");
+    volume.takes_partitions = !fields.flag("cluster_only");
     KAAS_TRY(fields.fault());
     return volume;
 }

@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
-#include "catalog/model.h"
+#include "catalog/config_map.h"
+#include "catalog/slot.h"
 #include "cluster/error.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,10 +32,20 @@ struct Reply {
     }
 };
 
+/// How the topic of one kind of slots is made, where a request does not say.
+struct SlotTopic {
+    std::int32_t slots = 50;
+    std::int16_t replication_factor = 3;
+    catalog::ConfigMap configs{};
+};
+
 /// What the cluster's configuration says to the controller.
 struct ControllerConfig {
     std::int32_t default_partitions = 1;          ///< `num.partitions`
     std::int16_t default_replication_factor = 1;  ///< `default.replication.factor`
+    std::map<catalog::SlotKind, SlotTopic> slot_topics{};
+    /// Where slots lie: the volume with the cluster's own files.
+    std::string slot_volume{};
     /// Why these configs cannot be a topic's, in Apache's words; absent when they can.
     std::function<std::optional<std::string>(const catalog::ConfigMap&)> topic_config_fault{};
 };
@@ -53,7 +65,8 @@ struct NewTopic {
     std::vector<std::pair<std::string, std::optional<std::string>>> configs{};
 };
 
-/// CreateTopics (19), and topics made on demand for Metadata (3).
+/// CreateTopics (19), and topics made on demand: for Metadata (3), or because a coordinator is
+/// looked for.
 struct CreateTopics {
     std::vector<NewTopic> topics;
     bool validate_only = false;

@@ -4,6 +4,7 @@
 #include "catalog/config/value.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,16 +28,9 @@ const std::string* dynamic_cordon(const catalog::Image& image, base::BrokerId br
     return nullptr;
 }
 
-bool may_take(const catalog::Image& image, const catalog::Broker& broker, std::string_view volume) {
+bool takes_partitions(const catalog::Broker& broker, std::string_view volume) {
     auto about = broker.volumes.find(volume);
-    if (about != broker.volumes.end() && !about->second.default_eligible) return false;
-    return !is_cordoned(image, broker, volume);
-}
-
-bool has_room(const catalog::Image& image, const catalog::Broker& broker) {
-    return std::ranges::any_of(broker.sessions, [&](const auto& session) {
-        return may_take(image, broker, session.first);
-    });
+    return about == broker.volumes.end() || about->second.takes_partitions;
 }
 
 }  // namespace
@@ -54,12 +48,16 @@ bool is_cordoned(const catalog::Image& image, const catalog::Broker& broker,
 
 bool all_cordoned(const catalog::Image& image, const catalog::Broker& broker) {
     return broker.living() && std::ranges::all_of(broker.sessions, [&](const auto& session) {
-               return is_cordoned(image, broker, session.first);
+               return !takes_partitions(broker, session.first) ||
+                      is_cordoned(image, broker, session.first);
            });
 }
 
-VolumeUse::VolumeUse(const catalog::Image& image) : image_(image) {
+VolumeUse::VolumeUse(const catalog::Image& image, std::optional<std::string> only)
+    : image_(image), only_(std::move(only)) {
+    if (only_) return;
     image.for_each_topic([&](const catalog::Topic& topic) {
+        if (catalog::slot_kind(topic.name)) return;
         for (const auto& partition : topic.partitions) {
             ++partitions_[partition.leader.broker][partition.volume()];
         }
@@ -70,30 +68,42 @@ std::optional<std::string> VolumeUse::take(const catalog::Broker& broker) {
     auto& counts = partitions_[broker.id];
     std::optional<std::string> best;
     for (const auto& [volume, incarnation] : broker.sessions) {
-        if (!may_take(image_, broker, volume)) continue;
+        if (!may_take(broker, volume)) continue;
         if (!best || counts[volume] < counts[*best]) best = volume;
     }
     if (best) ++counts[*best];
     return best;
 }
 
-std::vector<base::BrokerId> candidates(const catalog::Image& image) {
+bool VolumeUse::may_take(const catalog::Broker& broker, std::string_view volume) const {
+    if (only_) return volume == *only_;
+    auto about = broker.volumes.find(volume);
+    if (about != broker.volumes.end() && !about->second.default_eligible) return false;
+    return takes_partitions(broker, volume) && !is_cordoned(image_, broker, volume);
+}
+
+bool VolumeUse::has_room(const catalog::Broker& broker) const {
+    return std::ranges::any_of(
+        broker.sessions, [&](const auto& session) { return may_take(broker, session.first); });
+}
+
+std::vector<base::BrokerId> candidates(const catalog::Image& image, const VolumeUse& use) {
     std::vector<base::BrokerId> staying;
     std::vector<base::BrokerId> living;
     for (const auto& [id, broker] : image.brokers()) {
-        if (!broker->living() || !has_room(image, *broker)) continue;
+        if (!broker->living() || !use.has_room(*broker)) continue;
         living.push_back(id);
         if (!broker->draining) staying.push_back(id);
     }
     return staying.empty() ? living : staying;
 }
 
-std::vector<Placement> place(const catalog::Image& image, std::size_t count, std::size_t factor) {
-    const auto brokers = candidates(image);
+std::vector<Placement> place(const catalog::Image& image, std::size_t count, std::size_t factor,
+                             VolumeUse use) {
+    const auto brokers = candidates(image, use);
     std::vector<Placement> places;
     if (brokers.empty()) return places;
     places.reserve(count);
-    VolumeUse use(image);
     const auto replicas = std::min(factor, brokers.size());
     for (std::size_t i = 0; i < count; ++i) {
         const auto turn = image.partition_count() + i;

@@ -8,6 +8,7 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 
 #include <gtest/gtest.h>
 
@@ -40,6 +41,10 @@ catalog::ImagePtr cluster(const std::vector<Member>& members) {
     return std::move(editor).finish();
 }
 
+std::vector<Placement> spread(const catalog::Image& image, std::size_t count, std::size_t factor) {
+    return place(image, count, factor, VolumeUse(image));
+}
+
 TEST(Balancer, SpreadsEvenlyAndWithoutRepetition) {
     for (int brokers = 1; brokers <= 7; ++brokers) {
         std::vector<Member> members;
@@ -47,7 +52,7 @@ TEST(Balancer, SpreadsEvenlyAndWithoutRepetition) {
         const auto image = cluster(members);
         for (std::size_t factor = 1; factor <= 9; ++factor) {
             const std::size_t count = 23;
-            const auto places = place(*image, count, factor);
+            const auto places = spread(*image, count, factor);
             ASSERT_EQ(places.size(), count);
             std::map<base::BrokerId, int> leads;
             std::map<base::BrokerId, int> holds;
@@ -72,8 +77,8 @@ TEST(Balancer, SpreadsEvenlyAndWithoutRepetition) {
 
 TEST(Balancer, DecidesAlikeForTheSameImage) {
     const auto image = cluster({{.id = 4}, {.id = 2}, {.id = 9}});
-    const auto once = place(*image, 5, 2);
-    const auto again = place(*image, 5, 2);
+    const auto once = spread(*image, 5, 2);
+    const auto again = spread(*image, 5, 2);
     for (std::size_t i = 0; i < once.size(); ++i) {
         EXPECT_EQ(once[i].replicas, again[i].replicas);
         EXPECT_EQ(once[i].volume, again[i].volume);
@@ -83,7 +88,7 @@ TEST(Balancer, DecidesAlikeForTheSameImage) {
 TEST(Balancer, VolumesOfABrokerTakeTurns) {
     const auto image = cluster({{.id = 1, .volumes = {"a", "b"}}});
     std::map<std::string, int> used;
-    for (const auto& one : place(*image, 10, 1)) ++used[one.volume];
+    for (const auto& one : spread(*image, 10, 1)) ++used[one.volume];
     EXPECT_EQ(used, (std::map<std::string, int>{{"a", 5}, {"b", 5}}));
 }
 
@@ -105,7 +110,7 @@ TEST(Balancer, LeastUsedVolumeThatMayTakesAPartition) {
     ASSERT_TRUE(editor.apply(catalog::TopicCreated{topic}));
     const auto used = [&] {
         std::map<std::string, int> count;
-        for (const auto& one : place(editor.image(), 5, 1)) ++count[one.volume];
+        for (const auto& one : spread(editor.image(), 5, 1)) ++count[one.volume];
         return count;
     };
     using Count = std::map<std::string, int>;
@@ -119,22 +124,74 @@ TEST(Balancer, LeastUsedVolumeThatMayTakesAPartition) {
     EXPECT_EQ(used(), (Count{{"d", 5}}));
     cordon("*");
     EXPECT_TRUE(used().empty());
-    EXPECT_TRUE(candidates(editor.image()).empty());
+    EXPECT_TRUE(candidates(editor.image(), VolumeUse(editor.image())).empty());
     cordon("");
     EXPECT_EQ(used(), (Count{{"b", 3}, {"d", 2}}));
 }
 
+/// A broker whose volume "own" has the cluster's own files and no partitions.
+catalog::ImageEditor cluster_with_slots(const std::string& slot_volume) {
+    catalog::ImageEditor editor("c");
+    catalog::Broker broker{.id = base::BrokerId(1)};
+    for (const auto* name : {"a", "b", "own"}) {
+        broker.sessions.emplace(name, base::Incarnation{base::Uuid::random()});
+        broker.volumes.emplace(name, catalog::BrokerVolume{.path = std::string("/") + name});
+    }
+    broker.volumes["own"].takes_partitions = false;
+    EXPECT_TRUE(editor.apply(catalog::BrokerRegistered{broker}));
+    catalog::Topic slots{.name = std::string(catalog::slot_topic(catalog::SlotKind::kGroup)),
+                         .id = {base::Uuid::random()},
+                         .partitions = {}};
+    for (const auto& one : place(editor.image(), 50, 3, VolumeUse(editor.image(), slot_volume))) {
+        slots.partitions.push_back(new_partition(one));
+    }
+    EXPECT_TRUE(editor.apply(catalog::TopicCreated{slots}));
+    return editor;
+}
+
+TEST(Balancer, SlotsLieOnTheirVolumeWhateverElseItTakes) {
+    for (const auto* volume : {"a", "own"}) {
+        auto editor = cluster_with_slots(volume);
+        const auto* slots = editor.image().topic("__consumer_offsets");
+        ASSERT_EQ(slots->partitions.size(), 50U);
+        for (const auto& slot : slots->partitions) {
+            EXPECT_EQ(slot.volume(), volume);
+            EXPECT_TRUE(editor.image().led(slot));
+        }
+        ASSERT_TRUE(
+            editor.apply(catalog::ConfigsChanged{base::BrokerId(1), {{"cordoned.log.dirs", "*"}}}));
+        EXPECT_EQ(place(editor.image(), 1, 1, VolumeUse(editor.image(), volume)).size(), 1U);
+    }
+}
+
+TEST(Balancer, SlotsDoNotCountAsPartitionsOfTheirVolume) {
+    const auto editor = cluster_with_slots("a");
+    std::map<std::string, int> used;
+    for (const auto& one : spread(editor.image(), 10, 1)) ++used[one.volume];
+    EXPECT_EQ(used, (std::map<std::string, int>{{"a", 5}, {"b", 5}}));
+}
+
+TEST(Balancer, AllIsCordonedThoughTheClustersOwnFilesNeverAre) {
+    auto editor = cluster_with_slots("own");
+    EXPECT_FALSE(all_cordoned(editor.image(), *editor.image().broker(base::BrokerId(1))));
+    ASSERT_TRUE(
+        editor.apply(catalog::ConfigsChanged{base::BrokerId(1), {{"cordoned.log.dirs", "/a,/b"}}}));
+    EXPECT_TRUE(all_cordoned(editor.image(), *editor.image().broker(base::BrokerId(1))));
+    EXPECT_TRUE(spread(editor.image(), 1, 1).empty());
+}
+
 TEST(Balancer, DrainingBrokersGetNothingWhileOthersStay) {
     const auto image = cluster({{.id = 1, .draining = true}, {.id = 2}});
-    for (const auto& one : place(*image, 4, 3)) {
+    for (const auto& one : spread(*image, 4, 3)) {
         EXPECT_EQ(one.replicas, std::vector{base::BrokerId(2)});
     }
-    EXPECT_EQ(candidates(*cluster({{.id = 1, .draining = true}})), std::vector{base::BrokerId(1)});
+    const auto leaving = cluster({{.id = 1, .draining = true}});
+    EXPECT_EQ(candidates(*leaving, VolumeUse(*leaving)), std::vector{base::BrokerId(1)});
 }
 
 TEST(Balancer, NobodyLivingMeansNoPlace) {
-    EXPECT_TRUE(place(*cluster({}), 3, 1).empty());
-    EXPECT_TRUE(place(*cluster({{.id = 1, .volumes = {}}}), 3, 1).empty());
+    EXPECT_TRUE(spread(*cluster({}), 3, 1).empty());
+    EXPECT_TRUE(spread(*cluster({{.id = 1, .volumes = {}}}), 3, 1).empty());
 }
 
 TEST(Balancer, FirstLivingReplicaLeads) {

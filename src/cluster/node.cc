@@ -191,14 +191,15 @@ Result<void> Node::Impl::start() {
     KAAS_ASSERT(!options_.volumes.empty());
     control_ =
         std::make_unique<Loop>("kaas-control", *options_.clock, [this] { return control(); });
+    watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
+    KAAS_TRY(lock_signed());
+    KAAS_TRY(look());
+    options_.controller.slot_volume = survey_.slot_volume;
     controller_ = std::make_unique<Controller>(
         ControllerOptions{.clock = options_.clock,
                           .config = options_.controller,
                           .push = [this](const Push& push) { take(push.image); },
                           .wake = [this] { control_->wake(); }});
-    watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
-    KAAS_TRY(lock_signed());
-    KAAS_TRY(look());
     KAAS_TRY(take_office());
     open_logs();
     KAAS_TRY(join());
@@ -280,7 +281,12 @@ Result<void> Node::Impl::open_sessions(const catalog::Image& image) {
         missing_.push_back({volume.name, root, partitions_on(image, options_.id, volume.name),
                             root + ": " + opened.error().context});
     }
-    return {};
+    const bool also_for_partitions = std::ranges::any_of(
+        survey_.volumes,
+        [&](const Survey::Found& found) { return found.volume.volume == survey_.cluster; });
+    if (also_for_partitions) return {};
+    return open_session(
+        {.name = survey_.slot_volume, .volume = survey_.cluster, .takes_partitions = false});
 }
 
 Result<void> Node::Impl::open_session(const NamedVolume& volume) {
@@ -372,7 +378,8 @@ Result<void> Node::Impl::join() {
                              catalog::BrokerVolume{.path = volume.volume->root(),
                                                    .labels = volume.labels,
                                                    .default_eligible = volume.default_eligible,
-                                                   .cordoned = volume.cordoned});
+                                                   .cordoned = volume.cordoned,
+                                                   .takes_partitions = volume.takes_partitions});
     }
     // Kept, so that they are known when they come back; without partitions they are forgotten.
     for (const auto& volume : missing_) {
@@ -517,6 +524,7 @@ std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
     const auto* self = image->broker(options_.id);
     std::vector<LogDirState> dirs;
     for (const auto& [volume, session, logs] : members_) {
+        if (!volume.takes_partitions) continue;
         dirs.push_back({.name = volume.name,
                         .path = volume.volume->root(),
                         .volume = volume.volume,

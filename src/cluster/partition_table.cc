@@ -8,6 +8,7 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 #include "catalog/topic_name.h"
 #include "cluster/hosted_partition.h"
 #include "cluster/partition_table_impl.h"
@@ -72,6 +73,7 @@ bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
         if (closing_) return true;
         auto batch = std::make_shared<Batch>(next->version(), 1);
         for (const auto& [before, now] : changed) {
+            if (catalog::slot_kind((now ? now : before)->name)) continue;  // `SlotTable` has them
             if (now) {
                 host(*now, !before || before->configs != now->configs, *view, batch);
             } else {

@@ -5,6 +5,7 @@
 #include "catalog/change.h"
 #include "catalog/control_log.h"
 #include "catalog/error.h"
+#include "catalog/slot.h"
 #include "cluster/election.h"
 #include "cluster/error.h"
 #include "cluster/session.h"
@@ -61,6 +62,8 @@ Result<void> prepare_cluster(storage::Volume& volume) {
     KAAS_TRY(make(volume, "__cluster"));
     KAAS_TRY(make(volume, kElectionDirectory));
     KAAS_TRY(make(volume, catalog::kControlDirectory));
+    for (const auto kind : catalog::kSlotKinds)
+        KAAS_TRY(make(volume, catalog::slots_directory(kind)));
     // Those that were there may have been made by somebody who died before this.
     KAAS_TRY(sync(volume, "__cluster"));
     return sync(volume, "");

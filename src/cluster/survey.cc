@@ -68,12 +68,17 @@ public:
             }
         }
         if (out_.volumes.empty()) return fail(ErrorCode::kStorage, out_.broken.front().why);
-        if (wanted_cluster_ != nullptr && !among_volumes(*wanted_cluster_)) {
-            KAAS_TRY(read_sign(*wanted_cluster_));
+        out_.slot_volume = kClusterOnlyVolume;
+        if (wanted_cluster_ != nullptr && among_volumes(*wanted_cluster_) == nullptr) {
+            KAAS_TRY_ASSIGN(sign, read_sign(*wanted_cluster_));
+            // It may have held partitions once, and is in the assignment by its name of then.
+            if (sign && !sign->volume.empty()) out_.slot_volume = sign->volume;
         }
         KAAS_TRY(find_cluster());
         KAAS_TRY(settle_names());
-        out_.cluster_volume = name_of(*out_.cluster);
+        const auto* named = among_volumes(*out_.cluster);
+        if (named != nullptr) out_.slot_volume = named->name;
+        out_.cluster_volume = named != nullptr ? named->name : out_.cluster->root();
         return std::move(out_);
     }
 
@@ -189,15 +194,12 @@ private:
             at->second, volume.volume->root(), volume.name));
     }
 
-    [[nodiscard]] bool among_volumes(const storage::Volume& one) const {
-        return std::ranges::any_of(
-            out_.volumes, [&](const Survey::Found& found) { return found.volume.volume == &one; });
-    }
-    [[nodiscard]] std::string name_of(const storage::Volume& cluster) const {
+    /// Null when it is none for partitions.
+    [[nodiscard]] const NamedVolume* among_volumes(const storage::Volume& one) const {
         for (const auto& found : out_.volumes) {
-            if (found.volume.volume == &cluster) return found.volume.name;
+            if (found.volume.volume == &one) return &found.volume;
         }
-        return cluster.root();
+        return nullptr;
     }
     static std::unexpected<Error> wrong(std::string why) {
         return fail(ErrorCode::kWrongCluster, std::move(why));
@@ -250,6 +252,10 @@ std::vector<MissingVolume> take_out_missing(Survey& survey, const catalog::Image
                                             base::BrokerId self) {
     const auto known = known_volumes(image, self);
     auto used = partitions_by_volume(image, self);
+    const bool is_apart = std::ranges::none_of(survey.volumes, [&](const Survey::Found& found) {
+        return found.volume.volume == survey.cluster;
+    });
+    if (is_apart) used.erase(survey.slot_volume);  // there, though it gets no new partitions
     std::vector<MissingVolume> missing;
     std::erase_if(survey.volumes, [&](Survey::Found& found) {
         auto& volume = found.volume;

@@ -23,7 +23,12 @@ struct NamedVolume {
     std::map<std::string, std::string> labels{};
     bool default_eligible = true;  ///< takes partitions of topics that ask for no volume
     bool cordoned = false;         ///< gets no new partitions, until a dynamic config says other
+    bool takes_partitions = true;  ///< false: has the cluster's own files and nothing else
 };
+
+/// The name of a volume for the cluster's own files alone; no directory for partitions may be
+/// called so.
+inline constexpr const char* kClusterOnlyVolume = "__cluster";
 
 /// What a start has to do with, before it has touched any of it.
 struct Survey {
@@ -40,6 +45,7 @@ struct Survey {
     std::vector<Broken> broken;
     storage::Volume* cluster = nullptr;     ///< has, or gets, the cluster's own files
     std::string cluster_volume;             ///< its name, or its root when it holds no partitions
+    std::string slot_volume;                ///< how the assignment of slots calls it
     std::optional<std::string> cluster_id;  ///< none yet: this is its first start
 };
 

@@ -150,6 +150,51 @@ TEST_F(SurveyTest, ClusterDirectoryMayBeNamed) {
     EXPECT_THAT(refusal(other), HasSubstr("/a belongs to cluster"));
 }
 
+TEST_F(SurveyTest, VolumeForTheClustersOwnFilesAloneTakesSlotsAndNothingElse) {
+    auto named = usual();
+    named.cluster_volume = &c_;
+    for (int life = 0; life < 2; ++life) {
+        auto node = start(named);
+        if (life == 0) {
+            ASSERT_TRUE(create(*node, "__consumer_offsets", 3));
+            ASSERT_TRUE(create(*node, "orders", 4));
+        }
+        const auto image = node->partitions().image();
+        for (const auto& slot : image->topic("__consumer_offsets")->partitions) {
+            EXPECT_EQ(slot.volume(), kClusterOnlyVolume);
+            EXPECT_TRUE(image->led(slot));
+        }
+        for (const auto& partition : image->topic("orders")->partitions) {
+            EXPECT_NE(partition.volume(), kClusterOnlyVolume);
+        }
+        EXPECT_EQ(node->log_dirs().size(), 2U) << "it is no directory for partitions";
+        EXPECT_TRUE(node->missing_volumes().empty());
+    }
+}
+
+TEST_F(SurveyTest, WhatIsOnAVolumeThatTakesNoPartitionsAnyMoreIsStillLed) {
+    const auto check = [&](NodeOptions options) {
+        auto node = start(std::move(options));
+        const auto image = node->partitions().image();
+        const auto& slot = image->topic("__consumer_offsets")->partitions[0];
+        EXPECT_EQ(slot.volume(), "default");
+        EXPECT_TRUE(image->led(slot));
+        await_open(*node);
+        EXPECT_EQ(node->partitions().serving(), 4U) << "what is there is served";
+        EXPECT_TRUE(node->missing_volumes().empty());
+    };
+    {
+        auto node = start(usual());
+        ASSERT_TRUE(create(*node, "__consumer_offsets", 1));
+        ASSERT_TRUE(create(*node, "orders", 4));
+    }
+    check(usual());
+    auto without = with({derived("b", b_)});
+    without.cluster_volume = &a_;
+    check(without);
+    check(usual());
+}
+
 TEST_F(SurveyTest, NamedClusterDirectoryMustBeTheOneThatIsThere) {
     start(usual());
     auto named = usual();

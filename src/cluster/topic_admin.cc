@@ -7,6 +7,7 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 #include "catalog/topic_name.h"
 #include "cluster/admin.h"
 #include "cluster/balancer.h"
@@ -158,7 +159,8 @@ Result<Placement> place_by_hand(const std::vector<base::BrokerId>& brokers, std:
                     index));
 }
 
-Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image& image) {
+Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image& image,
+                                             VolumeUse use) {
     if (topic.replication_factor != -1) {
         return fail(ErrorCode::kInvalidRequest,
                     "A manual partition assignment was specified, but replication factor was not "
@@ -170,7 +172,6 @@ Result<std::vector<Placement>> place_by_hand(const NewTopic& topic, const Image&
             "A manual partition assignment was specified, but numPartitions was not set to -1.");
     }
     std::map<std::int32_t, Placement> by_index;
-    VolumeUse use(image);
     std::optional<std::size_t> factor;
     for (const auto& [index, brokers] : topic.assignments) {
         if (by_index.contains(index)) {
@@ -203,7 +204,9 @@ std::unexpected<Error> no_broker_for(std::size_t factor) {
 
 Result<std::vector<Placement>> place_new(const NewTopic& topic, const ControllerConfig& config,
                                          const Image& image) {
-    if (!topic.assignments.empty()) return place_by_hand(topic, image);
+    VolumeUse use =
+        catalog::slot_kind(topic.name) ? VolumeUse(image, config.slot_volume) : VolumeUse(image);
+    if (!topic.assignments.empty()) return place_by_hand(topic, image, std::move(use));
     if (topic.replication_factor < -1 || topic.replication_factor == 0) {
         return fail(ErrorCode::kInvalidReplicationFactor,
                     "Replication factor must be larger than 0, or -1 to use the default value.");
@@ -215,9 +218,23 @@ Result<std::vector<Placement>> place_new(const NewTopic& topic, const Controller
     const auto count = topic.partitions == -1 ? config.default_partitions : topic.partitions;
     const auto factor = topic.replication_factor == -1 ? config.default_replication_factor
                                                        : topic.replication_factor;
-    auto places = place(image, static_cast<std::size_t>(count), static_cast<std::size_t>(factor));
+    auto places = place(image, static_cast<std::size_t>(count), static_cast<std::size_t>(factor),
+                        std::move(use));
     if (!places.empty()) return places;
     return no_broker_for(static_cast<std::size_t>(factor));
+}
+
+/// What is not said of a topic of slots is as its coordinator wants it (Apache
+/// `AutoTopicCreationManager`).
+NewTopic with_defaults(NewTopic topic, const ControllerConfig& config) {
+    const auto kind = catalog::slot_kind(topic.name);
+    const auto wanted = kind ? config.slot_topics.find(*kind) : config.slot_topics.end();
+    if (wanted == config.slot_topics.end() || !topic.assignments.empty()) return topic;
+    const auto& [slots, factor, configs] = wanted->second;
+    if (topic.partitions == -1) topic.partitions = slots;
+    if (topic.replication_factor == -1) topic.replication_factor = factor;
+    if (topic.configs.empty()) topic.configs.assign(configs.begin(), configs.end());
+    return topic;
 }
 
 /// Fills `answer` for a topic whose name is good, and makes it unless it is only to be validated.
@@ -241,6 +258,11 @@ Result<void> create(const NewTopic& topic, const ControllerConfig& config, bool 
 Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
     const auto* topic = draft.image().topic(request.name);
     if (topic == nullptr) return fail(ErrorCode::kUnknownTopicOrPartition, {});
+    if (catalog::slot_kind(request.name)) {
+        return fail(ErrorCode::kInvalidTopic,
+                    "Ids that are kept in a slot could not be found any more with another number "
+                    "of slots.");
+    }
     const auto present = static_cast<std::int32_t>(topic->partitions.size());
     if (request.count == present) {
         return fail(ErrorCode::kInvalidPartitions,
@@ -271,7 +293,7 @@ Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
             places.push_back(std::move(placement));
         }
     } else {
-        places = place(draft.image(), more, factor);
+        places = place(draft.image(), more, factor, VolumeUse(draft.image()));
     }
     if (places.empty()) return no_broker_for(factor);
     if (validate_only) return {};
@@ -306,6 +328,14 @@ Result<const catalog::Topic*> find(const std::variant<std::string, base::TopicId
     return fail(ErrorCode::kUnknownTopicId, "This server does not host this topic ID.");
 }
 
+Result<void> remove(const catalog::Topic& topic, Draft& draft) {
+    if (catalog::slot_kind(topic.name)) {
+        return fail(ErrorCode::kInvalidTopic, "The slots of coordinators cannot be deleted.");
+    }
+    draft.add(catalog::TopicDeleted{topic.id});
+    return {};
+}
+
 }  // namespace
 
 Result<std::vector<CreatedTopic>> plan(const CreateTopics& request, const ControllerConfig& config,
@@ -325,7 +355,8 @@ Result<std::vector<CreatedTopic>> plan(const CreateTopics& request, const Contro
     }
     for (std::size_t i = 0; i < good.size(); ++i) {
         if (good[i] == nullptr) continue;
-        answers[i].outcome = create(*good[i], config, request.validate_only, answers[i], draft);
+        answers[i].outcome = create(with_defaults(*good[i], config), config, request.validate_only,
+                                    answers[i], draft);
     }
     for (const auto& name : twice) {
         auto& answer = answers.emplace_back();
@@ -371,7 +402,7 @@ std::vector<DeletedTopic> plan(const DeleteTopics& request, Draft& draft) {
         } else {
             answer.name = (*found)->name;
             answer.id = (*found)->id;
-            draft.add(catalog::TopicDeleted{answer.id});
+            answer.outcome = remove(**found, draft);
         }
         answers.push_back(std::move(answer));
     }

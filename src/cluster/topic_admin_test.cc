@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "catalog/change.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 #include "cluster/admin.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
@@ -82,7 +83,11 @@ protected:
         EXPECT_EQ(outcome.error().context, message);
     }
 
-    ControllerConfig config_{.default_partitions = 3};
+    ControllerConfig config_{
+        .default_partitions = 3,
+        .slot_topics = {{catalog::SlotKind::kGroup,
+                         {.slots = 5, .configs = {{"cleanup.policy", "compact"}}}}},
+        .slot_volume = "main"};
     catalog::ImagePtr image_;
     std::size_t changes_ = 0;
 };
@@ -98,6 +103,45 @@ TEST_F(TopicAdmin, DefaultsFillWhatIsNotSaid) {
     for (const auto& partition : image_->topic("plain")->partitions) {
         EXPECT_EQ(image_->leader(partition), partition.replicas.front());
     }
+}
+
+TEST_F(TopicAdmin, SlotsAreMadeAsTheirCoordinatorWantsUnlessARequestSaysMore) {
+    const auto made = create({.name = "__consumer_offsets"});
+    ASSERT_TRUE(made.outcome);
+    EXPECT_EQ(made.partitions, 5);
+    EXPECT_EQ(made.replication_factor, 2) << "3, cut to the living brokers";
+    EXPECT_EQ(made.configs, (catalog::ConfigMap{{"cleanup.policy", "compact"}}));
+    for (const auto& slot : image_->topic("__consumer_offsets")->partitions) {
+        EXPECT_EQ(slot.volume(), "main");
+    }
+    config_.slot_topics[catalog::SlotKind::kTransaction] = {};
+    const auto told = create({.name = "__transaction_state",
+                              .partitions = 2,
+                              .replication_factor = 1,
+                              .configs = {{"cleanup.policy", "delete"}}});
+    EXPECT_EQ(told.partitions, 2);
+    EXPECT_EQ(told.replication_factor, 1);
+    EXPECT_EQ(told.configs.at("cleanup.policy"), "delete");
+}
+
+TEST_F(TopicAdmin, SlotsAreOnTheirVolumeByHandToo) {
+    config_.slot_volume = "elsewhere";
+    const auto made = create({.name = "__consumer_offsets", .assignments = {{0, brokers({1})}}});
+    ASSERT_FALSE(made.outcome) << "no broker has that volume";
+    config_.slot_volume = "main";
+    EXPECT_TRUE(create({.name = "__consumer_offsets", .assignments = {{0, brokers({1})}}}).outcome);
+}
+
+TEST_F(TopicAdmin, SlotsAreNeitherDeletedNorGrown) {
+    const auto made = create({.name = "__consumer_offsets"});
+    expect_error(grow({.name = "__consumer_offsets", .count = 9}), ErrorCode::kInvalidTopic,
+                 "Ids that are kept in a slot could not be found any more with another number of "
+                 "slots.");
+    const std::string why = "The slots of coordinators cannot be deleted.";
+    expect_error(remove({std::string("__consumer_offsets")})[0].outcome, ErrorCode::kInvalidTopic,
+                 why);
+    expect_error(remove({made.id})[0].outcome, ErrorCode::kInvalidTopic, why);
+    EXPECT_EQ(image_->topic("__consumer_offsets")->partitions.size(), 5U);
 }
 
 TEST_F(TopicAdmin, FactorIsCutToTheLivingBrokers) {

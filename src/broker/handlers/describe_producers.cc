@@ -37,6 +37,7 @@ Answer producers_of(const Call& call, std::string_view topic, std::int32_t parti
     Answer out;
     out.partition_index = partition;
     auto log = led_log(call, TopicRef::named(topic), partition);
+    if (led_slot(call, TopicRef::named(topic), partition) != nullptr) return out;
     if (!log) {
         out.error_code = log.error();
         if (find_topic(call, TopicRef::named(topic)) == nullptr) blame_topic(topic, out);

@@ -25,7 +25,7 @@ constexpr std::int16_t kEndpointsFrom = 16;
 
 /// What one partition gives to the answer.
 struct Part {
-    storage::LogPtr log;
+    storage::LogPtr log;  ///< none with an error, and of a slot
     ErrorCode error = ErrorCode::kNone;
     storage::ReadResult read;
     storage::LeaderEpochs::End divergence;
@@ -125,6 +125,10 @@ private:
         auto log = led_log(*call_, topic_ref(target), target.partition);
         if (log) {
             part.log = std::move(*log);
+        } else if (const auto* slot = led_slot(*call_, topic_ref(target), target.partition)) {
+            part.error = check_epoch(*slot, current_leader_epoch(target));
+            if (part.error == ErrorCode::kNone && target.fetch_offset != 0)
+                part.error = ErrorCode::kOffsetOutOfRange;
         } else {
             part.error = log.error();
         }
@@ -179,6 +183,7 @@ private:
         // the rest.
         std::uint64_t missing = parts_.size() == 1 ? min_bytes_ - available_ : 1;
         for (auto& part : parts_) {
+            if (part.log == nullptr) continue;  // a slot: nothing ever comes
             storage::Watch watch;
             watch.isolation = isolation();
             watch.beyond =

@@ -73,6 +73,19 @@ void fill(Partition& out, const Found& found, std::int16_t version) {
     }
 }
 
+/// A slot is a log that is always empty.
+void list_slot(const catalog::Partition& slot,
+               const wire::ListOffsetsRequest::ListOffsetsPartition& asked, Partition& out,
+               std::int16_t version) {
+    out.error_code = check_epoch(slot, asked.current_leader_epoch);
+    const bool is_end = asked.timestamp == kLatest || asked.timestamp == kEarliest ||
+                        asked.timestamp == kEarliestLocal;
+    if (out.error_code != ErrorCode::kNone || !is_end) return;
+    fill(out,
+         storage::OffsetAndTimestamp{.offset = base::Offset(0), .leader_epoch = slot.leader_epoch},
+         version);
+}
+
 /// One partition whose time must be looked up.
 struct Search {
     Partition* out;
@@ -101,6 +114,10 @@ void list_one(Listing& listing, std::string_view topic,
         return;
     }
     auto log = led_log(call, TopicRef::named(topic), asked.partition_index);
+    if (const auto* slot =
+            log ? nullptr : led_slot(call, TopicRef::named(topic), asked.partition_index)) {
+        return list_slot(*slot, asked, out, call.version());
+    }
     if (!log) {
         out.error_code = log.error();
         return;

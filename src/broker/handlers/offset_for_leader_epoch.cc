@@ -27,6 +27,16 @@ struct Asking {
 void answer_one(Asking& asking, std::string_view topic, const Asked& asked, Answer& out) {
     out.partition = asked.partition;
     auto log = led_log(*asking.call, TopicRef::named(topic), asked.partition);
+    if (const auto* slot =
+            log ? nullptr : led_slot(*asking.call, TopicRef::named(topic), asked.partition)) {
+        out.error_code = check_epoch(*slot, asked.current_leader_epoch);
+        if (out.error_code != wire::ErrorCode::kNone ||
+            asked.leader_epoch != slot->leader_epoch.value())
+            return;
+        out.leader_epoch = asked.leader_epoch;
+        out.end_offset = 0;
+        return;
+    }
     if (!log) {
         out.error_code = log.error();
         return;

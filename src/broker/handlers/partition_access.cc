@@ -1,5 +1,7 @@
 #include "broker/handlers/partition_access.h"
 
+#include "catalog/slot.h"
+
 #include <cstdint>
 #include <expected>
 #include <utility>
@@ -28,14 +30,34 @@ std::expected<storage::LogPtr, ErrorCode> led_log(const Call& call, const TopicR
                                          : partitions.find(topic.name, index);
     switch (hosted.state) {
         case cluster::Hosting::kServing: return std::move(hosted.log);
-        case cluster::Hosting::kOpening:
-        case cluster::Hosting::kNotHere: return std::unexpected(ErrorCode::kNotLeaderOrFollower);
+        case cluster::Hosting::kOpening: return std::unexpected(ErrorCode::kNotLeaderOrFollower);
+        case cluster::Hosting::kNotHere:
+            return std::unexpected(led_slot(call, topic, partition) != nullptr
+                                       ? ErrorCode::kInvalidTopicException
+                                       : ErrorCode::kNotLeaderOrFollower);
         case cluster::Hosting::kOffline: return std::unexpected(ErrorCode::kKafkaStorageError);
         case cluster::Hosting::kUnknown: break;
     }
     bool known = !topic.by_id || find_topic(call, topic) != nullptr;
     return std::unexpected(known ? ErrorCode::kUnknownTopicOrPartition
                                  : ErrorCode::kUnknownTopicId);
+}
+
+const catalog::Partition* led_slot(const Call& call, const TopicRef& topic,
+                                   std::int32_t partition) {
+    const catalog::Image& image = call.state().partitions.image();
+    const catalog::Topic* found = find_topic(image, topic);
+    if (found == nullptr || !catalog::slot_kind(found->name)) return nullptr;
+    const catalog::Partition* slot = found->partition(base::PartitionId(partition));
+    const bool here = slot != nullptr && image.leader(*slot) == call.services().node.id();
+    return here ? slot : nullptr;
+}
+
+ErrorCode check_epoch(const catalog::Partition& slot, std::int32_t current_leader_epoch) {
+    if (current_leader_epoch < 0) return ErrorCode::kNone;
+    const auto now = slot.leader_epoch.value();
+    if (current_leader_epoch < now) return ErrorCode::kFencedLeaderEpoch;
+    return current_leader_epoch > now ? ErrorCode::kUnknownLeaderEpoch : ErrorCode::kNone;
 }
 
 LeaderHint leader_hint(const Call& call, const TopicRef& topic, std::int32_t partition) {

@@ -28,10 +28,20 @@ struct TopicRef {
 [[nodiscard]] const catalog::Topic* find_topic(const Call& call, const TopicRef& topic);
 
 /// The log that this broker leads for a partition, or what Kafka answers when it does not: unknown
-/// topic or id, not the leader (opening included: retriable), storage error.
+/// topic or id, not the leader (opening included: retriable), storage error, and
+/// INVALID_TOPIC_EXCEPTION for a slot of coordinators (`led_slot`).
 [[nodiscard]] std::expected<storage::LogPtr, wire::ErrorCode> led_log(const Call& call,
                                                                       const TopicRef& topic,
                                                                       std::int32_t partition);
+
+/// The partition, when it is a slot of coordinators that this broker leads; else null. To clients
+/// it is a log that is always empty and that nobody may write to. The pointer lives until this
+/// reactor goes by another image.
+[[nodiscard]] const catalog::Partition* led_slot(const Call& call, const TopicRef& topic,
+                                                 std::int32_t partition);
+/// What a client's idea of a slot's leader epoch is answered with; Kafka's -1 is none.
+[[nodiscard]] wire::ErrorCode check_epoch(const catalog::Partition& slot,
+                                          std::int32_t current_leader_epoch);
 
 /// Where the partition is led by the newest metadata: the hint of KIP-951.
 struct LeaderHint {
