@@ -60,7 +60,7 @@ struct JoinGroupAnswer {
     std::int32_t generation = kNoGeneration;
     std::optional<std::string> protocol_type{};
     std::optional<std::string> protocol_name{};
-    std::optional<std::string> leader{};
+    std::string leader{};
     bool skip_assignment = false;  ///< KIP-814
     std::string member_id{};
     std::vector<JoinedMember> members{};  ///< only for the leader
