@@ -305,7 +305,10 @@ TransactionSlot::Verdict TransactionSlot::judge_epoch_bump(const TransactionMeta
     const bool repeats_over_id = request.producer.id == metadata.previous_producer_id &&
                                  request.producer.epoch == kLastProducerEpoch &&
                                  epoch == base::ProducerEpoch(0);
-    const bool repeats = ended && (repeats_over_id || epoch == request.producer.epoch + 1);
+    // Apache takes this for a repetition also when a transaction of the other protocol has ended,
+    // and gives a zombie the epoch of its successor.
+    const bool bumped = metadata.version >= kEpochBump && epoch == request.producer.epoch + 1;
+    const bool repeats = ended && (repeats_over_id || bumped);
     if (id != request.producer.id && !repeats_over_id)
         return {.error = ErrorCode::kInvalidProducerIdMapping};
     if (epoch != request.producer.epoch && !repeats) return {.error = ErrorCode::kProducerFenced};
@@ -382,7 +385,7 @@ void TransactionSlot::list(const TransactionFilter& filter,
         if (!filter.producers.empty() && !filter.producers.contains(metadata.producer.id))
             return false;
         if (filter.states && !filter.states->contains(metadata.state)) return false;
-        if (filter.longer_than_ms >= 0 && now_ms - metadata.start_ms <= filter.longer_than_ms)
+        if (filter.longer_than_ms >= 0 && metadata.start_ms >= now_ms - filter.longer_than_ms)
             return false;
         return !filter.id_matches || filter.id_matches(metadata.transactional_id);
     };

@@ -121,7 +121,7 @@ void TransactionSlot::complete(Transaction& transaction) {
 
 bool TransactionSlot::has_timed_out(const TransactionMetadata& metadata) const {
     return metadata.state == State::kOngoing && metadata.times_out() &&
-           metadata.start_ms + metadata.timeout_ms < services_.clock.wall_ms();
+           metadata.start_ms < services_.clock.wall_ms() - metadata.timeout_ms;
 }
 
 void TransactionSlot::arm_abort_timer() {

@@ -2,6 +2,7 @@
 // does.
 
 #include "coordinator/testing_transactions.h"
+#include "coordinator/transaction_fixture.h"
 #include "coordinator/transaction_requests.h"
 #include "coordinator/transaction_slot.h"
 

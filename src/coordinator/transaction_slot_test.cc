@@ -4,6 +4,7 @@
 #include "coordinator/transaction_slot.h"
 
 #include "coordinator/testing_transactions.h"
+#include "coordinator/transaction_fixture.h"
 #include "coordinator/transaction_requests.h"
 
 #include <gtest/gtest.h>
@@ -331,12 +332,15 @@ TEST_F(EndTxnTest, OfABumpedEpochInEachState) {
                         {"abort", false, 4, E::kNone},
                         {"an older epoch", true, 3, E::kProducerFenced}});
     restart_in("CompleteCommit");
+    expect(kEpochBump,
+           {{"the epoch before one that does not change", true, 3, E::kProducerFenced}});
+    restart_in("CompleteCommit", R"(,"transaction_version":2)");
     expect(kEpochBump, {{"committed again, the answer was lost", true, 3, E::kNone},
                         {"aborted after commit", false, 3, E::kInvalidTxnState},
                         {"nothing to commit", true, 4, E::kInvalidTxnState},
                         {"an abort for a new epoch", false, 4, E::kNone},
                         {"an older epoch", true, 2, E::kProducerFenced}});
-    restart_in("CompleteAbort");
+    restart_in("CompleteAbort", R"(,"transaction_version":2)");
     expect(kEpochBump, {{"committed after abort", true, 3, E::kInvalidTxnState},
                         {"aborted again, the answer was lost", false, 3, E::kNone},
                         {"nothing to commit", true, 4, E::kInvalidTxnState},
