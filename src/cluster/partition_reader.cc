@@ -14,8 +14,8 @@ namespace {
 Hosted look_up(const HostedTopicPtr* hosted, const catalog::Topic* known,
                base::PartitionId partition) {
     const auto at = static_cast<std::size_t>(partition.value());
-    if (hosted != nullptr && partition.value() >= 0 && at < (*hosted)->slots.size()) {
-        if (const auto& slot = (*hosted)->slots[at]) return slot->get();
+    if (hosted != nullptr && partition.value() >= 0 && at < (*hosted)->seats.size()) {
+        if (const auto& seat = (*hosted)->seats[at]) return seat->get();
     }
     const bool exists = known != nullptr && known->partition(partition) != nullptr;
     return {exists ? Hosting::kNotHere : Hosting::kUnknown, nullptr};

@@ -11,8 +11,10 @@
 #include "catalog/slot.h"
 #include "catalog/topic_name.h"
 #include "cluster/hosted_partition.h"
+#include "cluster/jobs.h"
 #include "cluster/partition_table_impl.h"
 #include "cluster/table_view.h"
+#include "cluster/tenancy.h"
 #include "cluster/topic_reclaimer.h"
 #include "cluster/versioned.h"
 #include "storage/error.h"
@@ -21,14 +23,10 @@
 #include "storage/partition_log.h"
 #include "storage/volume.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -44,22 +42,6 @@ std::shared_ptr<const TableView> PartitionTable::Impl::first_view() {
     auto view = std::make_shared<TableView>();
     view->image = std::make_shared<const catalog::Image>();
     return view;
-}
-
-std::optional<Tenure> PartitionTable::Impl::wanted(const catalog::Partition& partition) const {
-    if (partition.released || partition.leader.broker != options_.self) return std::nullopt;
-    auto place = options_.places.find(partition.volume());
-    // Meant for an earlier life of this broker: not an order to this one.
-    if (place == options_.places.end() ||
-        place->second.incarnation != partition.leader.incarnation) {
-        return std::nullopt;
-    }
-    return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition)};
-}
-
-bool PartitionTable::Impl::stranded(const catalog::Partition& partition) const {
-    return partition.leader.broker == options_.self &&
-           !options_.places.contains(partition.volume());
 }
 
 bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
@@ -105,8 +87,9 @@ void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, T
     if (extend(topic, local)) show(topic, local, view);
     for (std::size_t i = 0; i < local.partitions.size(); ++i) {
         if (!local.partitions[i]) continue;
-        local.partitions[i]->strand(stranded(topic.partitions[i]));
-        aim(local.partitions[i], wanted(topic.partitions[i]), batch);
+        const auto& partition = topic.partitions[i];
+        local.partitions[i]->strand(is_stranded(partition, options_.self, options_.places));
+        aim(local.partitions[i], tenure_of(partition, options_.self, options_.places), batch);
     }
 }
 
@@ -115,7 +98,11 @@ bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local
     local.partitions.resize(topic.partitions.size());
     for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
         const auto& partition = topic.partitions[i];
-        if (local.partitions[i] || (!wanted(partition) && !stranded(partition))) continue;
+        if (local.partitions[i]) continue;
+        if (!tenure_of(partition, options_.self, options_.places) &&
+            !is_stranded(partition, options_.self, options_.places)) {
+            continue;
+        }
         local.partitions[i] = std::make_shared<HostedPartition>(
             base::TopicPartition{topic.id, base::PartitionId(static_cast<std::int32_t>(i))},
             catalog::topic_directory(topic.name, topic.id) + "/" + std::to_string(i));
@@ -129,9 +116,9 @@ void PartitionTable::Impl::show(const catalog::Topic& topic, const LocalTopic& l
     auto shown = std::make_shared<HostedTopic>();
     shown->name = topic.name;
     shown->id = topic.id;
-    shown->slots.reserve(local.partitions.size());
+    shown->seats.reserve(local.partitions.size());
     for (const auto& partition : local.partitions) {
-        shown->slots.push_back(partition ? partition->slot() : nullptr);
+        shown->seats.push_back(partition ? partition->seat() : nullptr);
     }
     view.by_id.put(topic.id, shown);
     view.by_name.put(shown->name, shown);
@@ -158,7 +145,7 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
                                const std::shared_ptr<Batch>& batch) {
     if (!partition->aim(std::move(tenure))) return;
     ++batch->open;
-    partition->batches.push_back(batch);
+    partition->tenancy().batches.push_back(batch);
     go_on(partition);
 }
 
@@ -166,21 +153,21 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
 
 void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     switch (partition->begin()) {
-        case HostedPartition::Step::kOpen:
-            openings_.push({.partition = partition, .tenure = partition->take_tenure()});
-            jobs_.emplace_back([self = shared_from_this()] { self->open_some(); });
+        case Tenancy::Step::kOpen:
+            openings_.push({.partition = partition, .tenure = partition->tenancy().take_tenure()});
+            jobs_->add([self = shared_from_this()] { self->open_some(); });
             return;
-        case HostedPartition::Step::kClose:
+        case Tenancy::Step::kClose:
             partition->log()->expect_release();  // its turn may come late
             closings_.push({.partition = partition,
                             .log = partition->log(),
                             .discarded = partition->discarded});
-            jobs_.emplace_back([self = shared_from_this()] { self->close_some(); });
+            jobs_->add([self = shared_from_this()] { self->close_some(); });
             return;
-        case HostedPartition::Step::kNone: break;
+        case Tenancy::Step::kNone: break;
     }
-    if (partition->busy()) return;
-    for (const auto& batch : std::exchange(partition->batches, {})) finish(*batch);
+    if (partition->tenancy().busy()) return;
+    for (const auto& batch : std::exchange(partition->tenancy().batches, {})) finish(*batch);
     if (partition->discarded) remove_when_closed(partition->id().topic);
 }
 
@@ -199,8 +186,8 @@ void PartitionTable::Impl::close_some() {
         base::MutexLock lock(mutex_);
         for (const auto& [partition, log, discarded] : closings) {
             if (partition->moving && partition->moving->handed_over) {
-                outbox_.moved.push_back(
-                    {partition->id(), partition->tenure().epoch, partition->moving->volume});
+                outbox_.moved.push_back({partition->id(), partition->tenancy().tenure().epoch,
+                                         partition->moving->volume});
                 partition->moving.reset();
             }
             partition->closed();
@@ -248,7 +235,7 @@ void PartitionTable::Impl::remove_when_closed(const base::TopicId& topic) {
     const auto at_rest = [](const HostedPartitionPtr& partition) { return partition->at_rest(); };
     if (!std::ranges::all_of(removal.closing, at_rest)) return;
     removal.busy = true;
-    jobs_.emplace_back(
+    jobs_->add(
         [self = shared_from_this(), deletion = removal.deletion] { self->remove(deletion); });
 }
 
@@ -333,11 +320,11 @@ void PartitionTable::Impl::keep_house() {
                              [&](const storage::LogPtr& log) { return log->reclaim_due() <= now; });
         // One job at a time: removing files must not take the pool from those who read and write.
         if (!due.empty() && !closing_ && !std::exchange(reclaiming_, true)) {
-            jobs_.emplace_back(
+            jobs_->add(
                 [self = shared_from_this(), due = std::move(due)] { self->remove_dropped(due); });
         }
         if (retention && !closing_ && !std::exchange(sweeping_, true)) {
-            jobs_.emplace_back([self = shared_from_this(), image = views_.get()->image] {
+            jobs_->add([self = shared_from_this(), image = views_.get()->image] {
                 self->sweep_journals(image);
             });
         }
@@ -391,48 +378,25 @@ void PartitionTable::Impl::look_after_all() {
 }
 
 void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::Steady now) {
-    if (partition.state() == Hosting::kServing) {
+    const auto& tenancy = partition.tenancy();
+    if (tenancy.state() == Hosting::kServing) {
         if (auto why = partition.log()->failure()) partition.failed(*why, now);
     }
     if (auto news = partition.news()) outbox_.opened.push_back(*news);
-    if (!partition.is_due(now)) return;
-    const auto trial = trials_.find(partition.tenure().volume);
-    if (partition.awaits_trial(trial == trials_.end() ? std::nullopt : trial->second.well_since)) {
-        return try_writes(partition.tenure().volume);
+    if (!tenancy.is_due(now)) return;
+    const auto& volume = tenancy.tenure().volume;
+    if (!tenancy.awaits_trial(trials_.well_since(volume))) {
+        outbox_.released.push_back(partition.surrender(now));
+    } else if (!closing_ && trials_.begin(volume)) {
+        jobs_->add([self = shared_from_this(), volume] { self->try_writes(volume); });
     }
-    outbox_.released.push_back(partition.surrender(now));
 }
 
 void PartitionTable::Impl::try_writes(const std::string& volume) {
-    constexpr std::chrono::seconds kPause{1};
-    auto& trial = trials_[volume];
-    const auto now = options_.clock->now();
-    if (closing_ || trial.running || now < trial.next) return;
-    trial.running = true;
-    trial.next = now + kPause;
-    jobs_.emplace_back([self = shared_from_this(), volume] { self->write_trial(volume); });
-}
-
-void PartitionTable::Impl::write_trial(const std::string& volume) {
-    const auto began = options_.clock->now();
-    const auto well = storage::probe_writes(*options_.places.find(volume)->second.volume,
-                                            fmt::format("kaas.probe.{}.logs", options_.self));
-    bool news = false;
+    if (!trials_.run(volume)) return;
     {
         base::MutexLock lock(mutex_);
-        auto& trial = trials_[volume];
-        trial.running = false;
-        const auto why = well ? std::string() : well.error().context;
-        news = std::exchange(trial.said, why) != why;
-        if (well) {
-            trial.well_since = began;
-            look_after_all();
-        }
-    }
-    if (news && well) base::log::info("cluster", "volume '{}' takes writes again", volume);
-    if (news && !well) {
-        base::log::warn("cluster", "volume '{}' takes no writes, its failed logs wait: {}", volume,
-                        well.error().context);
+        look_after_all();
     }
     flush();
 }
@@ -458,7 +422,8 @@ std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {
         if (!place.logs->stalled()) continue;
         for (const auto& [id, local] : topics_) {
             for (const auto& partition : local.partitions) {
-                if (!partition || !partition->log() || partition->tenure().volume != name) continue;
+                if (!partition || !partition->log() || partition->tenancy().tenure().volume != name)
+                    continue;
                 logs.push_back(partition->log());
             }
         }
@@ -481,14 +446,9 @@ bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
         }
     }
     flush();
-    std::deque<Job> undone;  // they hold logs: not to be dropped under the lock
-    std::vector<storage::LogPtr> open;
-    {
-        base::MutexLock lock(mutex_);
-        if (all_jobs_done(now + patience)) return true;
-        undone.swap(jobs_);
-        open = open_logs();
-    }
+    if (jobs_->all_done(*options_.clock, now + patience)) return true;
+    const auto undone = jobs_->take_back();  // they hold logs, which go after the call
+    const auto open = list_open_logs();
     base::log::warn("cluster",
                     "{} partitions were not released in time: the next start recovers them",
                     open.size());
@@ -496,23 +456,11 @@ bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
     return false;
 }
 
-bool PartitionTable::Impl::all_jobs_done(base::Clock::Steady deadline) {
-    while (workers_ > 0 || !jobs_.empty()) {
-        const auto left = deadline - options_.clock->now();
-        if (left.count() <= 0) return false;
-        idle_.wait_for(mutex_, left);
-    }
-    return true;
-}
-
 void PartitionTable::Impl::flush() {
     Outbox out;
-    std::size_t more = 0;
     {
         base::MutexLock lock(mutex_);
         std::swap(out, outbox_);
-        more = std::min(options_.width - std::min(workers_, options_.width), jobs_.size());
-        workers_ += more;
     }
     const auto& reports = options_.reports;
     if (!out.opened.empty()) reports.opened(std::move(out.opened));
@@ -520,25 +468,7 @@ void PartitionTable::Impl::flush() {
     if (!out.moved.empty()) reports.moved(std::move(out.moved));
     for (const auto& topic : out.reclaimed) reports.reclaimed(topic);
     for (const auto& version : out.applied) reports.applied(version);
-    for (std::size_t i = 0; i < more; ++i) {
-        options_.io_pool->post([self = shared_from_this()] { self->run_jobs(); });
-    }
-}
-
-void PartitionTable::Impl::run_jobs() {
-    while (true) {
-        Job job;
-        {
-            base::MutexLock lock(mutex_);
-            if (jobs_.empty()) {
-                if (--workers_ == 0) idle_.notify_all();
-                return;
-            }
-            job = std::move(jobs_.front());
-            jobs_.pop_front();
-        }
-        job();
-    }
+    jobs_->start();
 }
 
 std::size_t PartitionTable::Impl::count(Hosting state) const {
@@ -547,7 +477,7 @@ std::size_t PartitionTable::Impl::count(Hosting state) const {
     for (const auto& [id, local] : topics_) {
         count += static_cast<std::size_t>(
             std::ranges::count_if(local.partitions, [&](const HostedPartitionPtr& partition) {
-                return partition && partition->state() == state;
+                return partition && partition->tenancy().state() == state;
             }));
     }
     return count;

@@ -6,35 +6,25 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "cluster/admin.h"
+#include "cluster/place.h"
+#include "cluster/tenancy.h"
 #include "cluster/versioned.h"
 #include "storage/log_config.h"
-#include "storage/volume.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kaas::storage {
-class LogDir;
 class PartitionLog;
 }  // namespace kaas::storage
 
 namespace kaas::cluster {
-
-/// Whether this broker serves a partition.
-enum class Hosting {
-    kServing,  ///< `log` is open
-    kOpening,  ///< assigned here, on its way: retriable (NOT_LEADER_OR_FOLLOWER)
-    kOffline,  ///< assigned here, but its log failed (KAFKA_STORAGE_ERROR)
-    kNotHere,  ///< led by another broker, or by none (NOT_LEADER_OR_FOLLOWER)
-    kUnknown,  ///< no such topic or partition
-};
 
 /// Answer to a look-up. `log` is set exactly for kServing.
 struct Hosted {
@@ -77,12 +67,6 @@ struct UpkeepPace {
 /// Thread: as each call says.
 class PartitionTable {
 public:
-    /// A volume as this broker uses it.
-    struct Place {
-        storage::Volume* volume = nullptr;
-        storage::LogDir* logs = nullptr;
-        base::Incarnation incarnation;
-    };
     /// What the controller is told. Called from any thread.
     struct Reports {
         std::function<void(catalog::ImageVersion)> applied;
@@ -95,7 +79,7 @@ public:
     };
     struct Options {
         base::BrokerId self;
-        std::map<std::string, Place, std::less<>> places;  ///< by volume name
+        Places places;
         base::Executor* io_pool = nullptr;
         base::Clock* clock = &base::Clock::system();
         std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;

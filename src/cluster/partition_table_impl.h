@@ -7,15 +7,20 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "cluster/hosted_partition.h"
+#include "cluster/jobs.h"
 #include "cluster/partition_table.h"
 #include "cluster/table_view.h"
+#include "cluster/tenancy.h"
 #include "cluster/versioned.h"
+#include "cluster/write_trials.h"
 #include "storage/error.h"
 #include "storage/journal_sweeper.h"
 #include "storage/log_config.h"
 #include "storage/log_view.h"
 #include "storage/partition_log.h"
 #include "storage/volume.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -56,19 +61,14 @@ struct Outbox {
     std::vector<base::TopicId> reclaimed;
 };
 
-/// Whether a volume takes writes, for partitions that it has failed.
-struct Trial {
-    std::optional<base::Clock::Steady> well_since;  ///< began the last good one
-    bool running = false;
-    base::Clock::Steady next{};
-    std::string said;  ///< why not: told once, not with each trial
-};
-
 /// Shared with the jobs that it has on the I/O pool.
 class PartitionTable::Impl : public std::enable_shared_from_this<Impl> {
 public:
     explicit Impl(Options options)
         : options_(std::move(options)),
+          jobs_(std::make_shared<Jobs>(*options_.io_pool, options_.width)),
+          trials_(options_.places, fmt::format("kaas.probe.{}.logs", options_.self),
+                  *options_.clock),
           views_(first_view()),
           next_retention_check_(options_.clock->now() + options_.upkeep.first),
           next_producer_check_(options_.clock->now() + options_.upkeep.producers) {}
@@ -84,13 +84,7 @@ public:
     [[nodiscard]] const Versioned<TableView>& views() const { return views_; }
 
 private:
-    using Job = std::move_only_function<void()>;
-
     static std::shared_ptr<const TableView> first_view();
-    [[nodiscard]] std::optional<Tenure> wanted(const catalog::Partition& partition) const;
-    /// Led by this broker, on a volume that it does not have.
-    [[nodiscard]] bool stranded(const catalog::Partition& partition) const;
-
     void host(const catalog::Topic& topic, bool new_configs, TableView& view,
               const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
     /// Makes room for the partitions that are wanted here; true when there are more than before.
@@ -167,37 +161,31 @@ private:
     void remove(const catalog::Deletion& deletion) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] storage::Result<void> remove_files(const catalog::Deletion& deletion) const;
 
-    /// Sends what is in the outbox, and gives queued jobs to the pool.
+    /// Sends what is in the outbox, and lets queued jobs run.
     void flush() KAAS_EXCLUDES(mutex_);
-    void run_jobs() KAAS_EXCLUDES(mutex_);
     void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
-    /// Queues a trial of the volume, unless one runs or has just failed.
-    void try_writes(const std::string& volume) KAAS_REQUIRES(mutex_);
-    void write_trial(const std::string& volume) KAAS_EXCLUDES(mutex_);
+    void try_writes(const std::string& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
     void keep_house() KAAS_EXCLUDES(mutex_);
     void sweep_journals(const catalog::ImagePtr& image) KAAS_EXCLUDES(mutex_);
     void remove_dropped(const std::vector<storage::LogPtr>& logs) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool all_jobs_done(base::Clock::Steady deadline) KAAS_REQUIRES(mutex_);
 
     const Options options_;
+    const std::shared_ptr<Jobs> jobs_;
+    WriteTrials trials_;
     Versioned<TableView> views_;
 
     mutable base::Mutex mutex_;
-    base::CondVar idle_;
     std::unordered_map<base::TopicId, LocalTopic> topics_ KAAS_GUARDED_BY(mutex_);
     std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
-    std::deque<Job> jobs_ KAAS_GUARDED_BY(mutex_);
     bool progress_said_ KAAS_GUARDED_BY(mutex_) = false;
     base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
     Queue<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
     Queue<Closing> closings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
-    std::size_t workers_ KAAS_GUARDED_BY(mutex_) = 0;  ///< on the pool, running jobs
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
-    std::map<std::string, Trial> trials_ KAAS_GUARDED_BY(mutex_);  ///< by volume name
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
     base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
@@ -213,14 +201,14 @@ std::vector<Step> PartitionTable::Impl::take_share(Queue<Step>& queue) const {
     auto& steps = queue.steps;
     std::vector<Step> taken;
     if (steps.empty()) return taken;
-    const auto volume = steps.front().partition->tenure().volume;
+    const auto volume = steps.front().partition->tenancy().tenure().volume;
     const auto place = options_.places.find(volume);
     const bool shares_syncs =
         place != options_.places.end() && place->second.volume->can_sync_all();
     const auto least = shares_syncs ? storage::kWorthSyncingAll : 1;
     const auto share = std::clamp(queue.peak / options_.width, least, kMost);
     while (!steps.empty() && taken.size() < share &&
-           steps.front().partition->tenure().volume == volume) {
+           steps.front().partition->tenancy().tenure().volume == volume) {
         taken.push_back(std::move(steps.front()));
         steps.pop_front();
     }

@@ -36,10 +36,10 @@ PartitionTable::Move PartitionTable::Impl::move(const base::TopicPartition& id,
         if (local == topics_.end() || at >= local->second.partitions.size()) return Move::kNotHere;
         const auto& partition = local->second.partitions[at];
         if (!partition) return Move::kNotHere;
-        if (partition->state() == Hosting::kOffline) return Move::kOffline;
+        if (partition->tenancy().state() == Hosting::kOffline) return Move::kOffline;
         if (!partition->log() || closing_) return Move::kNotHere;
         if (partition->moving && partition->moving->handed_over) return Move::kBegun;
-        if (partition->tenure().volume == volume) {
+        if (partition->tenancy().tenure().volume == volume) {
             partition->moving.reset();
             return Move::kBegun;
         }
@@ -56,13 +56,13 @@ void PartitionTable::Impl::start_carrying(const HostedPartitionPtr& partition) {
     // Once it is handed over, its end is the old log's closing, which tells the controller.
     const bool handed_over = partition->moving && partition->moving->handed_over;
     if (closing_ || handed_over || std::exchange(partition->copying, true)) return;
-    jobs_.emplace_back([self = shared_from_this(), partition] { self->carry(partition); });
+    jobs_->add([self = shared_from_this(), partition] { self->carry(partition); });
 }
 
 bool PartitionTable::Impl::is_carried(const HostedPartition& partition, const storage::LogPtr& log,
                                       const std::string& volume) const {
     return !closing_ && partition.moving && partition.moving->volume == volume &&
-           partition.log() == log && partition.still_wanted();
+           partition.log() == log && partition.tenancy().still_wanted();
 }
 
 /// The job of a move: removes what earlier ones have left, copies, hands over; begins again when
@@ -75,7 +75,7 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
         {
             base::MutexLock lock(mutex_);
             if (!partition->moving || partition->moving->handed_over || closing_ ||
-                !partition->log() || !partition->still_wanted()) {
+                !partition->log() || !partition->tenancy().still_wanted()) {
                 partition->copying = false;
                 if (partition->moving && !partition->moving->handed_over) partition->moving.reset();
                 break;
@@ -190,7 +190,7 @@ std::vector<PartitionTable::Stored> PartitionTable::Impl::stored() const {
             const auto view = partition->log()->view();
             Stored one{.topic = topic->name,
                        .partition = partition->id().partition,
-                       .volume = partition->tenure().volume,
+                       .volume = partition->tenancy().tenure().volume,
                        .bytes = view.bytes()};
             all.push_back(one);
             if (!partition->moving) continue;

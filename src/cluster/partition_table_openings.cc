@@ -22,7 +22,7 @@ std::vector<PartitionTable::Impl::Opening> PartitionTable::Impl::take_openings()
     auto taken = take_share(openings_);
     for (auto& opening : taken) {
         const auto local = topics_.find(opening.partition->id().topic);
-        if (local != topics_.end() && opening.partition->still_wanted())
+        if (local != topics_.end() && opening.partition->tenancy().still_wanted())
             opening.config = local->second.config;
     }
     return taken;

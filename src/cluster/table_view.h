@@ -18,7 +18,7 @@ namespace kaas::cluster {
 /// The place of one partition's log. Stays the same while logs come and go, so that a view need not
 /// change for each of 10,000 that open at a start.
 /// Thread: any.
-class Slot {
+class LogSeat {
 public:
     [[nodiscard]] Hosted get() const KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
@@ -39,12 +39,12 @@ private:
 };
 
 /// By partition; null where this broker never had the partition.
-using Slots = std::vector<std::shared_ptr<Slot>>;
+using LogSeats = std::vector<std::shared_ptr<LogSeat>>;
 
 struct HostedTopic {
     std::string name;
     base::TopicId id;
-    Slots slots;
+    LogSeats seats;
 };
 using HostedTopicPtr = std::shared_ptr<const HostedTopic>;
 

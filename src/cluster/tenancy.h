@@ -1,0 +1,129 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "catalog/change.h"
+#include "catalog/model.h"
+#include "cluster/place.h"
+#include "storage/error.h"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kaas::cluster {
+
+/// Whether this broker serves a partition.
+enum class Hosting {
+    kServing,  ///< its log is open
+    kOpening,  ///< assigned here, on its way: retriable (NOT_LEADER_OR_FOLLOWER)
+    kOffline,  ///< assigned here, but its log failed (KAFKA_STORAGE_ERROR)
+    kNotHere,  ///< led by another broker, or by none (NOT_LEADER_OR_FOLLOWER)
+    kUnknown,  ///< no such topic or partition
+};
+
+/// An epoch of a partition that the assignment gives to this broker.
+struct Tenure {
+    base::LeaderEpoch epoch;
+    std::string volume;
+    std::vector<catalog::WalkedEpoch> walk;
+
+    friend bool operator==(const Tenure& a, const Tenure& b) {
+        return a.epoch == b.epoch && a.volume == b.volume;
+    }
+};
+
+/// What the assignment gives to the life of broker `self` that uses `places`.
+[[nodiscard]] std::optional<Tenure> tenure_of(const catalog::Partition& partition,
+                                              base::BrokerId self, const Places& places);
+/// Led by broker `self`, on a volume that it does not have.
+[[nodiscard]] bool is_stranded(const catalog::Partition& partition, base::BrokerId self,
+                               const Places& places);
+
+/// What an image gave to do; whoever counts it down to zero reports.
+struct Batch {
+    catalog::ImageVersion version;
+    std::size_t open = 0;
+};
+
+/// How a partition or a coordinators' slot comes to this broker and goes: which epoch is wanted,
+/// which is held, and which step leads from one to the other. At most one step runs at a time; what
+/// is wanted may change meanwhile. An epoch whose log fails is given up for the next one, after
+/// pauses that grow. Thread: passive; its table's lock.
+class Tenancy {
+public:
+    enum class Step { kNone, kOpen, kClose };
+
+    /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never
+    /// taken again, whoever offers it (DESIGN 9).
+    bool aim(std::optional<Tenure> tenure);
+    /// Whether its volume is one that this broker lacks: without a tenure it is offline then, not
+    /// just elsewhere.
+    void strand(bool stranded);
+    /// The next step, which the caller runs and ends by `opened`, `failed` or `closed`. kNone while
+    /// one runs.
+    [[nodiscard]] Step begin();
+
+    /// The log is open; whoever wanted it may want another one by now (`still_wanted`).
+    void opened(base::Clock::Steady now);
+    /// The log has failed, while it was opened or by itself later: it is let go. False when nobody
+    /// wants it any more.
+    bool failed(storage::ErrorCode why, base::Clock::Steady now);
+    /// The log is let go, its epoch given up.
+    void closed();
+
+    /// True when its log has failed and the time to try the next epoch has come.
+    [[nodiscard]] bool is_due(base::Clock::Steady now) const;
+    /// True when it is the volume that failed, and no trial of it since then has shown that it
+    /// takes writes: the next epoch would only be spent, too. `well_since`: when the last good one
+    /// began.
+    [[nodiscard]] bool awaits_trial(std::optional<base::Clock::Steady> well_since) const;
+    /// Gives up the epoch, which is due.
+    base::LeaderEpoch surrender(base::Clock::Steady now);
+    /// What the controller has not been told about the open log, which serves from `written`.
+    [[nodiscard]] std::optional<catalog::OpenedEpoch> news(
+        const base::TopicPartition& id, std::optional<base::LeaderEpoch> written);
+
+    [[nodiscard]] Hosting state() const { return state_; }
+    [[nodiscard]] bool busy() const { return busy_; }
+    /// False when the running step is for a tenure that is not wanted any more.
+    [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
+    /// Of the running step, of the log, or of the attempt that failed.
+    [[nodiscard]] const Tenure& tenure() const { return *held_; }
+    /// The same, for the step that opens it: nobody else needs the epochs to walk.
+    [[nodiscard]] Tenure take_tenure() {
+        return {held_->epoch, held_->volume, std::exchange(held_->walk, {})};
+    }
+    /// True when it is on the volume, or about to be.
+    [[nodiscard]] bool needs(const std::string& volume) const {
+        const auto is_there = [&](const auto& place) { return place && place->volume == volume; };
+        return is_there(wanted_) || is_there(held_);
+    }
+
+    std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
+
+private:
+    [[nodiscard]] Hosting idle_state() const {
+        return stranded_ ? Hosting::kOffline : Hosting::kNotHere;
+    }
+    void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
+
+    std::optional<Tenure> wanted_;
+    std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
+    bool open_ = false;
+    base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
+    Hosting state_ = Hosting::kNotHere;
+    bool busy_ = false;
+    bool stranded_ = false;
+    std::optional<catalog::OpenedEpoch> told_;
+    std::optional<base::Clock::Steady> serves_since_;
+    std::optional<base::Clock::Steady> disk_failed_at_;
+    std::chrono::milliseconds pause_{0};
+    std::optional<base::Clock::Steady> retry_at_;
+};
+
+}  // namespace kaas::cluster
