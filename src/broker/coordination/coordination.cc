@@ -1,0 +1,243 @@
+#include "broker/coordination/coordination.h"
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "catalog/model.h"
+#include "catalog/slot.h"
+#include "storage/error.h"
+
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace kaas::broker {
+namespace {
+
+using coordinator::GroupSlot;
+using coordinator::TransactionSlot;
+using wire::ErrorCode;
+
+template <class Machine>
+constexpr catalog::SlotKind kKindOf =
+    std::is_same_v<Machine, GroupSlot> ? catalog::SlotKind::kGroup
+                                       : catalog::SlotKind::kTransaction;
+
+std::optional<base::PartitionId> slot_of(const catalog::Image& image, catalog::SlotKind kind,
+                                         std::string_view id) {
+    const catalog::Topic* topic = image.topic(catalog::slot_topic(kind));
+    if (topic == nullptr) return std::nullopt;
+    return catalog::slot_of(id, topic->partitions.size());
+}
+
+bool is_led(const catalog::Image& image, const catalog::Partition& slot, base::BrokerId broker) {
+    return image.leader(slot) == broker;
+}
+
+storage::Result<void> load(coordinator::SlotMachine& machine,
+                           const storage::InheritedSlot& inherited, const std::string& directory) {
+    const auto refuse = [&](const std::string& where, const catalog::Error& error) {
+        return storage::fail(storage::ErrorCode::kCorrupt,
+                             directory + ", " + where + ": " + error.context);
+    };
+    if (auto loaded = machine.load_picture(inherited.picture); !loaded) {
+        return refuse("its picture", loaded.error());
+    }
+    for (std::size_t i = 0; i < inherited.changes.size(); ++i) {
+        if (auto loaded = machine.load_change(inherited.changes[i]); !loaded) {
+            return refuse("change " + std::to_string(i + 1) + " behind its picture",
+                          loaded.error());
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Coordination::Coordination(const Options& options)
+    : options_(options),
+      group_metrics_(*options.metrics),
+      transaction_metrics_(coordinator::TransactionMetrics::of(*options.metrics)),
+      loop_("coordinators", *options.clock) {}
+
+Coordination::~Coordination() { stop(); }
+
+template <>
+Coordination::Seats<GroupSlot>& Coordination::seats<GroupSlot>() {
+    return groups_;
+}
+template <>
+Coordination::Seats<TransactionSlot>& Coordination::seats<TransactionSlot>() {
+    return transactions_;
+}
+
+void Coordination::begin() {
+    loop_.post([this] {
+        begun_ = true;
+        for (const auto& [slot, seat] : groups_) start(*seat);
+        for (const auto& [slot, seat] : transactions_) start(*seat);
+    });
+}
+
+storage::Result<void> Coordination::open(const cluster::SlotId& id, storage::OpenedSlot opened) {
+    if (id.kind == catalog::SlotKind::kGroup) {
+        return take_seat<GroupSlot>(id, std::move(opened), [this](auto& writer) {
+            return std::make_unique<GroupSlot>(writer, loop_.timers(), *options_.clock,
+                                               options_.groups, group_metrics_);
+        });
+    }
+    const auto epoch = opened.log->epoch();
+    return take_seat<TransactionSlot>(id, std::move(opened), [this, epoch](auto& writer) {
+        return std::make_unique<TransactionSlot>(
+            coordinator::TransactionServices{.writer = writer,
+                                             .timers = loop_.timers(),
+                                             .clock = *options_.clock,
+                                             .config = options_.transactions,
+                                             .producer_ids = *options_.producer_ids,
+                                             .markers = *options_.markers,
+                                             .metrics = transaction_metrics_,
+                                             .epoch = epoch});
+    });
+}
+
+template <class Machine>
+storage::Result<void> Coordination::take_seat(const cluster::SlotId& id, storage::OpenedSlot opened,
+                                              const typename SlotSeat<Machine>::Make& make) {
+    auto seat = std::make_shared<SlotSeat<Machine>>(loop_, opened.log, make);
+    if (opened.inherited) {
+        KAAS_TRY(load(seat->machine(), *opened.inherited, opened.log->directory()));
+    }
+    loop_.post([this, slot = id.slot, seat = std::move(seat)] {
+        seats<Machine>()[slot] = seat;
+        if (begun_) start(*seat);
+    });
+    return {};
+}
+
+void Coordination::start(SlotSeat<GroupSlot>& seat) {
+    seat.start([this](GroupSlot& groups) {
+        // What was deleted while nobody led the slot.
+        if (const auto now = image()) {
+            groups.keep_topics(
+                [&](const base::TopicId& topic) { return now->topic(topic) != nullptr; });
+        }
+    });
+}
+
+void Coordination::start(SlotSeat<TransactionSlot>& seat) {
+    seat.start([](TransactionSlot&) {});
+}
+
+void Coordination::close(const cluster::SlotId& id, std::move_only_function<void()> closed) {
+    loop_.post([this, id, closed = std::move(closed)]() mutable {
+        if (id.kind == catalog::SlotKind::kGroup) {
+            give_up_seat<GroupSlot>(id.slot, std::move(closed));
+        } else {
+            give_up_seat<TransactionSlot>(id.slot, std::move(closed));
+        }
+    });
+}
+
+template <class Machine>
+void Coordination::give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed) {
+    auto found = seats<Machine>().extract(slot);
+    if (found.empty()) return closed();
+    found.mapped()->close(std::move(closed));
+}
+
+catalog::ImagePtr Coordination::image() const {
+    base::MutexLock lock(mutex_);
+    return image_;
+}
+
+void Coordination::apply(const catalog::ImagePtr& next) {
+    catalog::ImagePtr before;
+    {
+        base::MutexLock lock(mutex_);
+        before = std::exchange(image_, next);
+    }
+    if (!before) return;
+    std::vector<coordinator::DeletedTopic> gone;
+    for (const auto& [was, now] : next->changed_topics(*before)) {
+        if (was && !now) gone.push_back({.id = was->id, .name = was->name});
+    }
+    if (gone.empty()) return;
+    loop_.post([this, gone = std::move(gone)] {
+        for (const auto& [slot, seat] : groups_) {
+            if (seat->serving()) seat->machine().topics_deleted(gone);
+        }
+    });
+}
+
+template <class Machine>
+void Coordination::with_slot(const catalog::Image& image, std::optional<base::PartitionId> slot,
+                             Use<Machine> use) {
+    const catalog::Topic* topic = image.topic(catalog::slot_topic(kKindOf<Machine>));
+    const catalog::Partition* partition =
+        topic == nullptr || !slot ? nullptr : topic->partition(*slot);
+    const bool led = partition != nullptr && is_led(image, *partition, options_.self);
+    loop_.post(
+        [this, slot = slot.value_or(base::PartitionId(-1)), led, use = std::move(use)]() mutable {
+            const auto found = seats<Machine>().find(slot);
+            if (found != seats<Machine>().end() && found->second->serving()) {
+                return use(&found->second->machine());
+            }
+            use(std::unexpected(led ? ErrorCode::kCoordinatorLoadInProgress
+                                    : ErrorCode::kNotCoordinator));
+        });
+}
+
+void Coordination::with_group(const catalog::Image& image, std::string_view group_id,
+                              UseGroups use) {
+    with_slot<GroupSlot>(image, slot_of(image, catalog::SlotKind::kGroup, group_id),
+                         std::move(use));
+}
+
+void Coordination::with_transaction(const catalog::Image& image, std::string_view transactional_id,
+                                    UseTransactions use) {
+    with_slot<TransactionSlot>(
+        image, slot_of(image, catalog::SlotKind::kTransaction, transactional_id), std::move(use));
+}
+
+void Coordination::with_group_slot(const catalog::Image& image, base::PartitionId slot,
+                                   UseGroups use) {
+    with_slot<GroupSlot>(image, slot, std::move(use));
+}
+
+template <class Machine>
+void Coordination::with_all(const catalog::Image& image, UseAll<Machine> use) {
+    std::vector<base::PartitionId> led;
+    if (const auto* topic = image.topic(catalog::slot_topic(kKindOf<Machine>))) {
+        for (std::size_t i = 0; i < topic->partitions.size(); ++i) {
+            if (is_led(image, topic->partitions[i], options_.self)) {
+                led.emplace_back(static_cast<std::int32_t>(i));
+            }
+        }
+    }
+    loop_.post([this, led = std::move(led), use = std::move(use)]() mutable {
+        std::vector<Machine*> machines;
+        for (const auto slot : led) {
+            const auto found = seats<Machine>().find(slot);
+            if (found == seats<Machine>().end() || !found->second->serving()) {
+                return use(std::unexpected(ErrorCode::kCoordinatorLoadInProgress));
+            }
+            machines.push_back(&found->second->machine());
+        }
+        use(std::move(machines));
+    });
+}
+
+void Coordination::with_all_groups(const catalog::Image& image, UseAll<GroupSlot> use) {
+    with_all<GroupSlot>(image, std::move(use));
+}
+
+void Coordination::with_all_transactions(const catalog::Image& image, UseAll<TransactionSlot> use) {
+    with_all<TransactionSlot>(image, std::move(use));
+}
+
+}  // namespace kaas::broker

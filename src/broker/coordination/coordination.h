@@ -1,0 +1,123 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "base/mutex.h"
+#include "broker/coordination/slot_seat.h"
+#include "catalog/image.h"
+#include "cluster/slot_host.h"
+#include "coordinator/group_config.h"
+#include "coordinator/group_metrics.h"
+#include "coordinator/group_slot.h"
+#include "coordinator/transaction_slot.h"
+#include "wire/error_code.h"
+
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace kaas::broker {
+
+/// The coordinators of this broker: the state machines of the slots that it leads, all on one loop,
+/// and the way from a handler to the one that has an id.
+///
+/// Exists before the node, whose slots it hosts, and outlives it; state machines start once `begin`
+/// was called, because transactions that a crash has left half way go on at once.
+/// Thread: any, unless said otherwise. What is called back runs on the loop.
+class Coordination final : public cluster::SlotHost {
+public:
+    struct Options {
+        base::BrokerId self;
+        base::Clock* clock = &base::Clock::system();
+        base::metrics::Registry* metrics = nullptr;
+        coordinator::GroupConfig groups;
+        coordinator::TransactionConfig transactions;
+        /// Used from `begin` on.
+        coordinator::ProducerIdSource* producer_ids = nullptr;
+        coordinator::MarkerSink* markers = nullptr;
+    };
+
+    explicit Coordination(const Options& options);
+    ~Coordination() override;
+
+    /// What state machines need of the broker is there.
+    void begin();
+    /// Runs what is under way on the loop, and ends it. Every slot is closed by then.
+    void stop() { loop_.stop(); }
+
+    // SlotHost.
+    [[nodiscard]] storage::Result<void> open(const cluster::SlotId& id,
+                                             storage::OpenedSlot opened) override;
+    void close(const cluster::SlotId& id, std::move_only_function<void()> closed) override;
+
+    /// Sees each image: offsets of topics that are gone go. Thread: control.
+    void apply(const catalog::ImagePtr& next);
+
+    /// The slot of an id: NOT_COORDINATOR when another broker leads it or there are none yet,
+    /// COORDINATOR_LOAD_IN_PROGRESS when it is on its way here.
+    template <class Machine>
+    using Use = std::move_only_function<void(std::expected<Machine*, wire::ErrorCode>)>;
+    template <class Machine>
+    using UseAll =
+        std::move_only_function<void(std::expected<std::vector<Machine*>, wire::ErrorCode>)>;
+    using UseGroups = Use<coordinator::GroupSlot>;
+    using UseTransactions = Use<coordinator::TransactionSlot>;
+
+    /// `image` is what the asker goes by. `use` runs on the loop, once.
+    void with_group(const catalog::Image& image, std::string_view group_id, UseGroups use);
+    void with_transaction(const catalog::Image& image, std::string_view transactional_id,
+                          UseTransactions use);
+    /// The group slot that is a partition of `__consumer_offsets`, for markers.
+    void with_group_slot(const catalog::Image& image, base::PartitionId slot, UseGroups use);
+    /// All slots that this broker serves. An error when some are on their way here:
+    /// COORDINATOR_LOAD_IN_PROGRESS.
+    void with_all_groups(const catalog::Image& image, UseAll<coordinator::GroupSlot> use);
+    void with_all_transactions(const catalog::Image& image,
+                               UseAll<coordinator::TransactionSlot> use);
+
+    /// Where answers of other threads come back to, for state machines.
+    [[nodiscard]] base::Loop& loop() { return loop_; }
+
+private:
+    template <class Machine>
+    using Seat = std::shared_ptr<SlotSeat<Machine>>;
+    template <class Machine>
+    using Seats = std::map<base::PartitionId, Seat<Machine>>;
+
+    template <class Machine>
+    [[nodiscard]] Seats<Machine>& seats();
+    template <class Machine>
+    [[nodiscard]] storage::Result<void> take_seat(const cluster::SlotId& id,
+                                                  storage::OpenedSlot opened,
+                                                  const typename SlotSeat<Machine>::Make& make);
+    void start(SlotSeat<coordinator::GroupSlot>& seat);
+    void start(SlotSeat<coordinator::TransactionSlot>& seat);
+    template <class Machine>
+    void give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed);
+    template <class Machine>
+    void with_slot(const catalog::Image& image, std::optional<base::PartitionId> slot,
+                   Use<Machine> use);
+    template <class Machine>
+    void with_all(const catalog::Image& image, UseAll<Machine> use);
+    [[nodiscard]] catalog::ImagePtr image() const KAAS_EXCLUDES(mutex_);
+
+    const Options options_;
+    coordinator::GroupMetrics group_metrics_;
+    coordinator::TransactionMetrics transaction_metrics_;
+    mutable base::Mutex mutex_;
+    catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
+    // Of the loop.
+    bool begun_ = false;
+    Seats<coordinator::GroupSlot> groups_;
+    Seats<coordinator::TransactionSlot> transactions_;
+    /// Ends first: what runs on it uses the rest.
+    base::Loop loop_;
+};
+
+}  // namespace kaas::broker
