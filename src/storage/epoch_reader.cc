@@ -133,9 +133,11 @@ std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
 
 /// Empty when the file is void: nothing in it ever counted.
 Result<std::optional<Chapter>> read_chapter(Volume& volume, const EpochLogPath& path,
-                                            std::int32_t epoch, std::uint32_t number) {
+                                            std::int32_t epoch, std::uint32_t number,
+                                            const AmendText& amend) {
     std::string name = path.file(epoch, number);
     KAAS_TRY_ASSIGN(text, read_whole(volume, name, kFileLimitBytes));
+    if (amend) KAAS_TRY(amend(number, text));
     KAAS_TRY_ASSIGN(file, parse_epoch_file(text, name));
     if (file.lines.empty()) return std::optional<Chapter>();
     if (!stamp_fits(file.lines.front(), path, epoch, number)) {
@@ -144,6 +146,7 @@ Result<std::optional<Chapter>> read_chapter(Volume& volume, const EpochLogPath& 
     Chapter chapter;
     chapter.state.epoch = epoch;
     chapter.state.file = number;
+    chapter.state.end = file.end;
     chapter.state.picture = std::move(file.lines.front());
     chapter.state.picture.stable_erase(kLogKey);
     for (std::size_t i = 1; i < file.lines.size(); ++i) {
@@ -232,11 +235,11 @@ Result<EpochFile> parse_epoch_file(std::string_view text, std::string_view name)
 }
 
 Result<std::optional<EpochState>> read_epoch(Volume& volume, const EpochLogPath& path,
-                                             std::int32_t epoch) {
-    KAAS_TRY_ASSIGN(first, read_chapter(volume, path, epoch, 1));
+                                             std::int32_t epoch, const AmendText& amend) {
+    KAAS_TRY_ASSIGN(first, read_chapter(volume, path, epoch, 1, amend));
     if (!first) return std::optional<EpochState>();
     while (first->next != 0) {
-        auto current = read_chapter(volume, path, epoch, first->next);
+        auto current = read_chapter(volume, path, epoch, first->next, amend);
         if (current && !*current) {
             return corrupt(path.file(epoch, first->next), 0,
                            "named by file 1, and without a picture");
@@ -252,7 +255,7 @@ Result<std::optional<EpochState>> read_epoch(Volume& volume, const EpochLogPath&
         // more roll; whoever may still be writing has been marked before us, so there is no end of
         // them.
         std::uint32_t missing = first->next;
-        KAAS_TRY_ASSIGN(again, read_chapter(volume, path, epoch, 1));
+        KAAS_TRY_ASSIGN(again, read_chapter(volume, path, epoch, 1, amend));
         if (!again || again->next == missing) return std::unexpected(current.error());
         first = std::move(again);
     }

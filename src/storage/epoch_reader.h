@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct EpochLine {
 struct EpochState {
     std::int32_t epoch = 0;
     std::uint32_t file = 1;  ///< the file that picture and lines were read from
+    std::uint64_t end = 0;   ///< where the last line that counts ends in it
     boost::json::object picture;
     std::vector<EpochLine> lines;
 
@@ -54,11 +56,15 @@ struct TakenEpoch {
     EpochState state;
 };
 
+/// Puts what is known from elsewhere into the text of a file, before it is read.
+using AmendText = std::function<Result<void>(std::uint32_t file, std::string& text)>;
+
 /// Reads one epoch, opening every file afresh. Empty when it is void: file 1 is empty or torn.
 /// Errors: kNotFound when file 1 is absent (which proves nothing about other hosts), kCorrupt with
 /// file and offset, and the volume's own.
 [[nodiscard]] Result<std::optional<EpochState>> read_epoch(Volume& volume, const EpochLogPath& path,
-                                                           std::int32_t epoch);
+                                                           std::int32_t epoch,
+                                                           const AmendText& amend = {});
 
 /// The taker's walk: finds the newest picture among `newest_first`, and closes for ever every epoch
 /// above it by creating its missing file 1 as void. An owner of a closed epoch that wakes up gets

@@ -6,7 +6,9 @@
 #include "storage/commit_cycle.h"
 #include "storage/epoch_log.h"
 #include "storage/error.h"
+#include "storage/journal.h"
 #include "storage/owner.h"
+#include "storage/slot_recovery.h"
 #include "storage/volume.h"
 
 #include <boost/json/object.hpp>
@@ -43,6 +45,9 @@ void SlotLog::append(std::string change) {
 void SlotLog::begin_file(json::object picture) {
     base::MutexLock lock(mutex_);
     if (ended_ || draining_) return;
+    // Nothing is in a file yet: the picture stands for all of it. Later ones do not: who reads one
+    // whose name is not durable yet must find the same when that is lost.
+    if (!picture_taken_) pending_.clear();
     pending_picture_ = std::move(picture);
     pending_before_picture_ = pending_.size();
     has_picture_ = true;
@@ -105,6 +110,7 @@ CommitMember::Pace SlotLog::take() {
     lines_.swap(pending_);  // both keep their memory for the next cycle
     picture_ = std::exchange(pending_picture_, std::nullopt);
     lines_before_picture_ = picture_ ? pending_before_picture_ : 0;
+    picture_taken_ = picture_taken_ || picture_;
     cycle_tickets_.swap(pending_tickets_);
     return picture_ ? Pace::kSlow : Pace::kQuick;
 }
@@ -135,8 +141,12 @@ Result<void> SlotLog::write_taken() {
         KAAS_TRY(log_->append_text(lines.first(lines_before_picture_)));
         KAAS_TRY(roll());
     }
-    KAAS_TRY(log_->append_text(lines.subspan(lines_before_picture_)));
-    if (!lines.empty()) unsynced_ = log_->unsynced();
+    const auto rest = lines.subspan(lines_before_picture_);
+    if (!rest.empty()) {
+        uncovered_ = std::exchange(hint_, {});
+        KAAS_TRY(log_->append_text(rest, &uncovered_));
+        unsynced_ = log_->unsynced();
+    }
     roll_due_ = log_->wants_roll();
     return {};
 }
@@ -144,7 +154,9 @@ Result<void> SlotLog::write_taken() {
 json::object SlotLog::take_picture() {
     auto picture = std::exchange(picture_, std::nullopt);
     KAAS_ASSERT(!picture->contains(kOwnerKey) && !picture->contains(kJournalKey));
-    json::object all{{kOwnerKey, to_json(options_.log_dir->options().owner)}};
+    const auto& owner = options_.log_dir->options().owner;
+    json::object all{{kOwnerKey, to_json(owner)}};
+    if (journal_key_) all.emplace(kJournalKey, JournalPath::of(owner).name);
     for (auto& [key, value] : *picture) all.emplace(key, std::move(value));
     return all;
 }
@@ -170,6 +182,8 @@ void SlotLog::begin_epoch() {
 
 Result<void> SlotLog::roll() {
     KAAS_TRY(log_->roll(take_picture()));
+    hint_.clear();
+    tell_journal(slot_place(log_->file(), 0));
     if (auto removed = log_->remove_superseded(options_.log_dir->session()); !removed) {
         base::log::info("storage", "{}: superseded files stay for now: {}", options_.directory,
                         removed.error().context);
@@ -182,10 +196,47 @@ File* SlotLog::to_sync() { return cycle_error_ ? nullptr : unsynced_.file.get();
 void SlotLog::synced(const Result<void>& outcome) {
     base::MutexLock lock(file_mutex_);
     auto noted = log_->note_synced(unsynced_, outcome);
-    if (!noted) cycle_error_ = std::move(noted).error();
+    if (!noted) {
+        cycle_error_ = std::move(noted).error();
+        return;
+    }
+    tell_journal(slot_place(unsynced_.number, unsynced_.end));
+}
+
+const JournalEntry* SlotLog::to_journal() {
+    if (!journal_key_ || !has_slot_place(unsynced_.number, unsynced_.end)) return nullptr;
+    entry_.key = *journal_key_;
+    entry_.base = slot_place(unsynced_.number, unsynced_.end - uncovered_.size());
+    entry_.end = slot_place(unsynced_.number, unsynced_.end);
+    entry_.batches.assign(1, base::as_bytes(uncovered_));
+    return &entry_;
+}
+
+void SlotLog::journaled(const Result<void>& outcome) {
+    if (!outcome) cycle_error_ = outcome.error();
+}
+
+void SlotLog::tell_journal(base::Offset end) {
+    if (!journal_key_) return;
+    {
+        base::MutexLock lock(mutex_);
+        if (ended_) return;
+    }
+    options_.log_dir->journal()->recorded(*journal_key_, end);
+}
+
+void SlotLog::forget_in_journal() {
+    if (!journal_key_) return;
+    options_.log_dir->journal()->superseded(journal_key_->partition,
+                                            base::LeaderEpoch{options_.epoch.value() + 1});
 }
 
 void SlotLog::settle(const Result<void>& check, Wakeups& wakeups) {
+    uncovered_.clear();
+    if (settle_and_look(check, wakeups)) forget_in_journal();
+}
+
+bool SlotLog::settle_and_look(const Result<void>& check, Wakeups& wakeups) {
     base::MutexLock lock(mutex_);
     in_cycle_ = false;
     if (!ended_ && (cycle_error_ || !check)) {
@@ -205,6 +256,7 @@ void SlotLog::settle(const Result<void>& check, Wakeups& wakeups) {
     picture_.reset();
     unsynced_ = {};
     idle_.notify_all();
+    return deleted_;
 }
 
 void SlotLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups) {
@@ -267,11 +319,15 @@ Result<void> SlotLog::write_synced_line() {
     // Without the lock: a cycle goes on meanwhile.
     const auto synced = what.file ? what.file->sync() : Result<void>();
     base::MutexLock lock(file_mutex_);
-    if (what.file) KAAS_TRY(log_->note_synced(what, synced));
-    return log_->wants_synced_line() ? log_->append_synced() : Result<void>();
+    if (what.file) {
+        KAAS_TRY(log_->note_synced(what, synced));
+        tell_journal(slot_place(what.number, what.end));
+    }
+    return log_->wants_synced_line() ? log_->append_synced({}, &hint_) : Result<void>();
 }
 
 Result<void> SlotLog::remove_old_epochs() {
+    forget_in_journals(*options_.log_dir, options_.partition, options_.epoch);
     KAAS_TRY_ASSIGN(names, volume_.list(options_.directory));
     for (const auto& name : names) {
         const auto epoch = parse_epoch_name(name);
@@ -333,6 +389,7 @@ std::vector<Result<void>> SlotLog::release_together(std::span<const std::shared_
     if (together) synced = volume.sync_all();
     for (const auto i : writers) {
         if (outcomes[i]) outcomes[i] = synced;
+        if (outcomes[i]) logs[i]->forget_in_journal();
     }
     return outcomes;
 }
@@ -378,7 +435,14 @@ void SlotLog::abandon(ErrorCode why) {
     wakeups.post();
 }
 
-void SlotLog::drop() { abandon(ErrorCode::kClosed); }
+void SlotLog::drop() {
+    {
+        base::MutexLock lock(mutex_);
+        deleted_ = true;  // what a running cycle still gives to the journal is forgotten behind it
+    }
+    abandon(ErrorCode::kClosed);
+    forget_in_journal();
+}
 
 bool SlotLog::at_work() const {
     base::MutexLock lock(mutex_);

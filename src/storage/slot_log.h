@@ -8,6 +8,7 @@
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
+#include "storage/journal_format.h"
 #include "storage/log_dir.h"
 
 #include <boost/json/object.hpp>
@@ -20,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kaas::storage {
@@ -46,11 +48,12 @@ struct OpenedSlot;
 ///
 ///     {"log":.., "owner":{"broker":1,"incarnation":".."}, "journal":"1.<incarnation>", ..}
 ///
-/// is the first line of a file; the rest of it is the coordinator's. Owns its epoch's directory and
-/// everything in it, from its first picture on; until then the slot stands as its predecessor left
-/// it. A host replays what was inherited and then, there and after each `append`, gives a picture
-/// when `wants_picture` asks for one: before the epoch's first change, and when the changes since
-/// the last picture outweigh it.
+/// is the first line of a file; the rest of it is the coordinator's. With a broker journal, a cycle
+/// leaves the lines there, which are told by their place in the file (`slot_recovery.h`), and the
+/// file is synced by checkpoint. Owns its epoch's directory and everything in it, from its first
+/// picture on; until then the slot stands as its predecessor left it. A host replays what was
+/// inherited and then, there and after each `append`, gives a picture when `wants_picture` asks for
+/// one: before the epoch's first change, and when the changes since the last picture outweigh it.
 ///
 /// Durability: an `append` counts once a `settle` that was called after it has said so. The first
 /// failed write or sync or session check ends the log: its error then answers everything. Thread:
@@ -92,8 +95,9 @@ public:
     [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
     [[nodiscard]] LogDir& log_dir() const { return *options_.log_dir; }
     [[nodiscard]] const std::string& directory() const { return options_.directory; }
-    /// The epoch whose directory holds the newest state: what the assignment calls written. Empty
-    /// when the slot was never written. Thread: any.
+    /// The epoch whose directory holds the newest state for certain: what the assignment calls
+    /// written. Empty when the slot was never written, and while the log's own picture must be
+    /// written first. Thread: any.
     [[nodiscard]] std::optional<base::LeaderEpoch> written_epoch() const KAAS_EXCLUDES(mutex_);
     /// Why the log takes nothing any more. Thread: any.
     [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(mutex_);
@@ -128,6 +132,8 @@ public:
     void write() override KAAS_EXCLUDES(file_mutex_);
     [[nodiscard]] File* to_sync() override;
     void synced(const Result<void>& outcome) override KAAS_EXCLUDES(file_mutex_);
+    [[nodiscard]] const JournalEntry* to_journal() override;
+    void journaled(const Result<void>& outcome) override;
     [[nodiscard]] bool awaits_write() const override { return false; }
     void answer_written(const Result<void>& /*check*/, Wakeups& /*wakeups*/) override {}
     void settle(const Result<void>& check, Wakeups& wakeups) override
@@ -143,8 +149,8 @@ private:
     enum class PoolJob { kNone, kQueued, kRunning };
 
     struct Found {
-        std::optional<base::LeaderEpoch> epoch;
-        bool durable_by_name = false;  ///< the slot's directory is, for certain
+        std::optional<base::LeaderEpoch> epoch;  ///< whose state counts as it is
+        bool durable_by_name = false;            ///< the slot's directory is, for certain
         bool settled = true;
     };
 
@@ -154,6 +160,9 @@ private:
         return {.directory = options_.directory, .kind = std::string(kKind)};
     }
     void ask_for_cycle() KAAS_REQUIRES(mutex_);
+    /// `settle`; true when nobody will ask for the log any more.
+    [[nodiscard]] bool settle_and_look(const Result<void>& check, Wakeups& wakeups)
+        KAAS_EXCLUDES(mutex_);
     /// The log ends here: nothing is taken, every settle fails.
     void end(const Error& why, Wakeups& wakeups) KAAS_REQUIRES(mutex_);
     static void answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups);
@@ -166,6 +175,11 @@ private:
     void begin_epoch() KAAS_EXCLUDES(file_mutex_);
     [[nodiscard]] Result<void> roll() KAAS_REQUIRES(file_mutex_);
     [[nodiscard]] boost::json::object take_picture();
+    /// The file is synced up to `end`, the journal may forget that much; unless the log has ended
+    /// meanwhile: then its taker may have read the file before.
+    void tell_journal(base::Offset end) KAAS_EXCLUDES(mutex_);
+    /// Nobody will take this log over.
+    void forget_in_journal();
     /// Of a checkpoint that is due, at the next look.
     void remind() KAAS_REQUIRES(mutex_);
 
@@ -184,11 +198,13 @@ private:
     const SlotLogOptions options_;
     const bool must_write_picture_;
     const bool durable_by_name_;
+    /// Of its entries in the journal; none when there is no journal.
+    const std::optional<JournalKey> journal_key_;
     Volume& volume_;
 
     std::atomic<bool> wants_picture_;
 
-    // Lock order: mutex_ before the log dir's own.
+    // Lock order: file_mutex_, mutex_, the log dir's own.
     mutable base::Mutex mutex_;
     base::CondVar idle_;
     std::optional<Error> ended_ KAAS_GUARDED_BY(mutex_);
@@ -201,6 +217,7 @@ private:
     bool awaits_picture_ KAAS_GUARDED_BY(mutex_) = false;
     std::vector<std::string> pending_ KAAS_GUARDED_BY(mutex_);
     std::optional<boost::json::object> pending_picture_ KAAS_GUARDED_BY(mutex_);
+    bool picture_taken_ KAAS_GUARDED_BY(mutex_) = false;  ///< by a cycle
     /// So many of `pending_` stand before the picture.
     std::size_t pending_before_picture_ KAAS_GUARDED_BY(mutex_) = 0;
     std::vector<Ticket> pending_tickets_ KAAS_GUARDED_BY(mutex_);
@@ -209,6 +226,7 @@ private:
     PoolJob job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
     bool reminder_set_ KAAS_GUARDED_BY(mutex_) = false;
     bool old_epochs_left_ KAAS_GUARDED_BY(mutex_) = false;
+    bool deleted_ KAAS_GUARDED_BY(mutex_) = false;
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<std::string> lines_;
@@ -216,6 +234,10 @@ private:
     std::size_t lines_before_picture_ = 0;
     std::optional<Error> cycle_error_;
     EpochLog::Unsynced unsynced_;
+    /// What stands before `unsynced_.end` and is durable nowhere, and with it an earlier hint: the
+    /// journal's entries leave no hole.
+    std::string uncovered_;
+    JournalEntry entry_;
     std::unique_ptr<EpochLog> fresh_;  ///< its picture is written, and not durable yet
     bool begun_ = false;               ///< the epoch has its picture, durably
     bool roll_due_ = false;
@@ -223,6 +245,7 @@ private:
     /// The file: written on the cycle's thread, checkpoints on the pool.
     mutable base::Mutex file_mutex_;
     std::unique_ptr<EpochLog> log_ KAAS_GUARDED_BY(file_mutex_);
+    std::string hint_ KAAS_GUARDED_BY(file_mutex_);  ///< at the file's end, durable nowhere
 };
 
 /// What a predecessor left: a picture, and the changes to replay behind it, in order; both without

@@ -1,21 +1,42 @@
 #include "base/mutex.h"
 #include "storage/slot_log.h"
+#include "storage/slot_recovery.h"
 #include "storage/volume.h"
 
 #include <algorithm>
 #include <expected>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 // How a slot's log comes to be, from what its predecessor left.
 
 namespace kaas::storage {
+namespace {
+
+[[nodiscard]] std::optional<JournalKey> key_in_journal(const SlotLogOptions& options) {
+    if (options.log_dir->journal() == nullptr) return std::nullopt;
+    return JournalKey{.partition = options.partition, .epoch = options.epoch};
+}
+
+[[nodiscard]] InheritedSlot inherit(EpochState state) {
+    InheritedSlot slot{.picture = std::move(state.picture), .changes = {}};
+    slot.picture.erase(SlotLog::kOwnerKey);
+    slot.picture.erase(SlotLog::kJournalKey);
+    for (auto& line : state.lines) {
+        if (line.kind == EpochLine::Kind::kChange) slot.changes.push_back(std::move(line.object));
+    }
+    return slot;
+}
+
+}  // namespace
 
 SlotLog::SlotLog(SlotLogOptions options, const Found& found)
     : options_(std::move(options)),
       must_write_picture_(!found.settled),
       durable_by_name_(found.durable_by_name),
+      journal_key_(key_in_journal(options_)),
       volume_(options_.log_dir->volume()),
       wants_picture_(must_write_picture_),
       written_epoch_(found.epoch) {}
@@ -29,25 +50,19 @@ Result<OpenedSlot> SlotLog::open(SlotLogOptions options) {
         KAAS_TRY(make_directory_if_missing(log_dir.volume(), options.directory));
     }
     const EpochLogPath path{.directory = options.directory, .kind = std::string(kKind)};
-    KAAS_TRY_ASSIGN(taken, take_over(path, options.earlier));
+    KAAS_TRY_ASSIGN(slot, find_slot(log_dir, path, options.partition, options.earlier));
     KAAS_TRY(log_dir.session().confirm());
-    options.earlier = {};
+    options.earlier = {};  // it has what they left
     Found found;
-    OpenedSlot opened;
-    if (taken) {
-        auto& state = taken->state;
-        found = {.epoch = base::LeaderEpoch{state.epoch},
-                 .durable_by_name = state.picture_vouched,
-                 .settled = state.settled()};
-        opened.inherited = InheritedSlot{.picture = std::move(state.picture), .changes = {}};
-        opened.inherited->picture.erase(kOwnerKey);
-        opened.inherited->picture.erase(kJournalKey);
-        for (auto& line : state.lines) {
-            if (line.kind == EpochLine::Kind::kChange)
-                opened.inherited->changes.push_back(std::move(line.object));
-        }
+    if (slot) {
+        found.durable_by_name = slot->picture_vouched;
+        found.settled = slot->settled();
+        if (found.settled) found.epoch = base::LeaderEpoch{slot->epoch};
     }
+    if (found.settled) forget_in_journals(log_dir, options.partition, options.epoch);
+    OpenedSlot opened;
     opened.log = std::shared_ptr<SlotLog>(new SlotLog(std::move(options), found));
+    if (slot) opened.inherited = inherit(std::move(*slot));
     return opened;
 }
 

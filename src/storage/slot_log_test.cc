@@ -8,7 +8,7 @@
 #include "base/executor.h"
 #include "base/uuid.h"
 #include "storage/memory_volume.h"
-#include "storage/testing_session.h"
+#include "storage/testing_slot.h"
 
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
@@ -28,75 +28,23 @@ namespace {
 using namespace std::chrono_literals;
 using Strings = std::vector<std::string>;
 
-/// One life of a broker, and what it has of one slot.
-struct Life {
-    explicit Life(Volume& volume, base::Clock& clock)
-        : log_dir({.volume = &volume,
-                   .session = &session,
-                   .io_pool = &inline_executor,
-                   .io_width = 1,
-                   .clock = &clock,
-                   .owner = {.broker = base::BrokerId{1}, .incarnation = {base::Uuid::random()}}}) {
-    }
-
-    [[nodiscard]] Result<OpenedSlot> open(std::int32_t epoch, std::int32_t lowest = 0,
-                                          bool lowest_written = false) {
-        return SlotLog::open(
-            {.log_dir = &log_dir,
-             .directory = "__cluster/groups/17",
-             .partition = {.topic = {}, .partition = base::PartitionId{17}},
-             .epoch = base::LeaderEpoch{epoch},
-             .earlier = candidates_below(log_dir.volume(), epoch, lowest, lowest_written),
-             .roll_floor_bytes = 200});
-    }
-    void run() {
-        while (log_dir.run_cycle()) {
-        }
-    }
-
-    TestingSession session;
-    base::InlineExecutor inline_executor;
-    LogDir log_dir;
-};
-
 class SlotLogTest : public ::testing::Test {
 protected:
     SlotLogTest() {
-        EXPECT_TRUE(volume_.make_directory("__cluster"));
-        EXPECT_TRUE(volume_.make_directory("__cluster/groups"));
-        EXPECT_TRUE(volume_.sync_directory(""));
-        EXPECT_TRUE(volume_.sync_directory("__cluster"));
+        testing::make_slots_parent(volume_);
         restart();
     }
 
-    void restart() { life_ = std::make_unique<Life>(volume_, clock_); }
+    void restart() { life_ = std::make_unique<testing::SlotLife>(volume_, clock_); }
 
-    /// Opens the slot and replays it into `state_`.
+    /// Opens the slot and replays it into `slot_`.
     std::shared_ptr<SlotLog> open(std::int32_t epoch, std::int32_t lowest = 0,
                                   bool lowest_written = false) {
-        auto opened = life_->open(epoch, lowest, lowest_written);
+        auto opened = life_->open(17, epoch, lowest, lowest_written);
         EXPECT_TRUE(opened) << opened.error().context;
         if (!opened) return nullptr;
-        state_.clear();
-        if (opened->inherited) {
-            for (const auto& value : opened->inherited->picture.at("values").as_array())
-                state_.emplace_back(value.as_string());
-            for (const auto& change : opened->inherited->changes)
-                state_.emplace_back(change.at("add").as_string());
-        }
-        return opened->log;
-    }
-    [[nodiscard]] boost::json::object picture() const {
-        boost::json::array values(state_.begin(), state_.end());
-        return {{"values", std::move(values)}};
-    }
-    void offer_picture(SlotLog& log) const {
-        if (log.wants_picture()) log.begin_file(picture());
-    }
-    void add(SlotLog& log, const std::string& value) {
-        state_.push_back(value);
-        log.append(fmt::format(R"({{"add":"{}"}})", value));
-        offer_picture(log);
+        slot_ = std::move(*opened);
+        return slot_.log;
     }
     /// Keeps the answer in `answers_`, which stays empty until there is one.
     void settle(SlotLog& log, const std::string& name = "settled") {
@@ -121,27 +69,27 @@ protected:
     MemoryVolume volume_;
     base::ManualClock clock_;
     base::InlineExecutor home_;
-    std::unique_ptr<Life> life_;
-    Strings state_;
+    std::unique_ptr<testing::SlotLife> life_;
+    testing::TestingSlot slot_;
     Strings answers_;
     Result<void> last_;
 };
 
 TEST_F(SlotLogTest, WhatSettledIsThereAfterAPowerCutAndNothingElse) {
     auto log = open(0);
-    add(*log, "a");
-    add(*log, "b");
+    slot_.add("a");
+    slot_.add("b");
     EXPECT_TRUE(settles(*log));
-    add(*log, "c");  // nobody heard of it
+    slot_.add("c");  // nobody heard of it
     volume_.crash();
     restart();
     log = open(1);
-    EXPECT_EQ(state_, (Strings{"a", "b"}));
+    EXPECT_EQ(slot_.values, (Strings{"a", "b"}));
 }
 
 TEST_F(SlotLogTest, AnUnwrittenSlotHasNothingToReplayAndWritesNothing) {
     auto log = open(5, 3);
-    EXPECT_TRUE(state_.empty());
+    EXPECT_TRUE(slot_.values.empty());
     EXPECT_FALSE(log->wants_picture());
     EXPECT_TRUE(settles(*log));
     EXPECT_EQ(log->written_epoch(), std::nullopt);
@@ -150,7 +98,7 @@ TEST_F(SlotLogTest, AnUnwrittenSlotHasNothingToReplayAndWritesNothing) {
 
 TEST_F(SlotLogTest, ABarrierCostsOneSessionCheckAndNoSync) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     int syncs = 0;
     volume_.set_hook([&](const MemoryVolume::Step&) {
@@ -165,7 +113,7 @@ TEST_F(SlotLogTest, ABarrierCostsOneSessionCheckAndNoSync) {
 
 TEST_F(SlotLogTest, ASettleNeedsACheckThatBeganAfterIt) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     settle(*log, "first");
     auto cycle = life_->log_dir.next_cycle();
     cycle->write();
@@ -187,23 +135,23 @@ TEST_F(SlotLogTest, SettlesAreAnsweredInOrderAlsoWhenTheFirstPictureComesLate) {
     settle(*log, "2");
     life_->run();
     EXPECT_TRUE(answers_.empty()) << "a change without its picture is not durable";
-    state_ = {"a"};
-    log->begin_file(picture());
-    add(*log, "b");
+    slot_.values = {"a"};
+    log->begin_file(slot_.picture());
+    slot_.add("b");
     settle(*log, "3");
     life_->run();
     EXPECT_EQ(answers_, (Strings{"1", "2", "3"}));
     open(1);
-    EXPECT_EQ(state_, (Strings{"a", "b"}));
+    EXPECT_EQ(slot_.values, (Strings{"a", "b"}));
 }
 
 TEST_F(SlotLogTest, AFailedSyncEndsTheEpochForAllWhoWait) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     answers_.clear();
     volume_.fail_nth(Operation::kSync, 1, {});
-    add(*log, "b");
+    slot_.add("b");
     settle(*log);
     auto cycle = life_->log_dir.next_cycle();
     cycle->write();
@@ -217,20 +165,20 @@ TEST_F(SlotLogTest, AFailedSyncEndsTheEpochForAllWhoWait) {
     for (const auto& answer : answers_) EXPECT_NE(answer, "settled");
     EXPECT_TRUE(log->failure());
     EXPECT_FALSE(log->at_work());
-    add(*log, "c");
+    slot_.add("c");
     life_->run();
     EXPECT_EQ(text(0).find("\"c\""), std::string::npos);
 }
 
 TEST_F(SlotLogTest, AShortWriteEndsTheEpochAndATakerReadsOn) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     volume_.fail_nth(Operation::kWrite, 1, {ErrorCode::kNoSpace, Fault::Effect::kHalf});
-    add(*log, "b");
+    slot_.add("b");
     EXPECT_FALSE(settles(*log));
     log = open(1);
-    EXPECT_EQ(state_, Strings{"a"});
+    EXPECT_EQ(slot_.values, Strings{"a"});
     EXPECT_TRUE(log->must_write_picture()) << "what was only read does not count yet";
 }
 
@@ -238,7 +186,7 @@ TEST_F(SlotLogTest, ALineThatNobodyCouldReadEndsTheEpochAndIsNotWritten) {
     for (const std::string bad : {"{\"add\":\"\xff\"}", "{\"add\":1}\n", "{\"add\":", "[1]",
                                   "{\"log\":{\"synced\":1}}", "{\"crc\":\"00000000\"}"}) {
         auto log = open(0);
-        add(*log, "a");
+        slot_.add("a");
         EXPECT_TRUE(settles(*log));
         const auto before = text(0);
         log->append(bad);
@@ -251,14 +199,14 @@ TEST_F(SlotLogTest, ALineThatNobodyCouldReadEndsTheEpochAndIsNotWritten) {
 
 TEST_F(SlotLogTest, TheChangesOfACycleAreOneWrite) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     int writes = 0;
     volume_.set_hook([&](const MemoryVolume::Step& step) {
         writes += step.operation == Operation::kWrite ? 1 : 0;
         return std::nullopt;
     });
-    for (int i = 0; i < 4; ++i) add(*log, std::to_string(i));
+    for (int i = 0; i < 4; ++i) slot_.add(std::to_string(i));
     EXPECT_TRUE(settles(*log));
     EXPECT_EQ(writes, 1);
 }
@@ -266,80 +214,81 @@ TEST_F(SlotLogTest, TheChangesOfACycleAreOneWrite) {
 TEST_F(SlotLogTest, APictureReplacesTheChangesThatItHolds) {
     auto log = open(0);
     for (int i = 0; i < 40; ++i) {
-        add(*log, fmt::format("value {}", i));
+        slot_.add(fmt::format("value {}", i));
         if (i % 3 == 0) EXPECT_TRUE(settles(*log));
     }
     EXPECT_TRUE(settles(*log));
     const auto files = *volume_.list("__cluster/groups/17/00000000");
     EXPECT_EQ(files.size(), 2U) << "the first and the current one";
     EXPECT_NE(files.back(), "slot-2.jsonl");
-    const auto all = state_;
+    const auto all = slot_.values;
     open(1);
-    EXPECT_EQ(state_, all);
+    EXPECT_EQ(slot_.values, all);
 }
 
 TEST_F(SlotLogTest, AnIdleSlotIsVouchedForAndItsTakerWritesNothing) {
     auto log = open(0);
-    add(*log, "a");
-    add(*log, "b");
+    slot_.add("a");
+    slot_.add("b");
     EXPECT_TRUE(settles(*log));
     clock_.advance(6s);
     life_->run();
     restart();
     log = open(1);
-    EXPECT_EQ(state_, (Strings{"a", "b"}));
+    EXPECT_EQ(slot_.values, (Strings{"a", "b"}));
     EXPECT_FALSE(log->must_write_picture());
     EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{0});
     EXPECT_EQ(*volume_.list("__cluster/groups/17"), Strings{"00000000"});
-    add(*log, "c");
+    slot_.add("c");
     EXPECT_TRUE(settles(*log));
     EXPECT_EQ(log->written_epoch(), base::LeaderEpoch{1});
     restart();
     open(2);
-    EXPECT_EQ(state_, (Strings{"a", "b", "c"}));
+    EXPECT_EQ(slot_.values, (Strings{"a", "b", "c"}));
 }
 
 TEST_F(SlotLogTest, WhatIsLeftOfEarlierEpochsGoesOnceThePictureStands) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     restart();
     log = open(1);
     EXPECT_TRUE(log->must_write_picture());
-    offer_picture(*log);
+    slot_.offer_picture();
     EXPECT_TRUE(settles(*log));
     EXPECT_EQ(*volume_.list("__cluster/groups/17"), (Strings{"00000000", "00000001"}));
     clock_.advance(6s);
     life_->run();
     EXPECT_EQ(*volume_.list("__cluster/groups/17"), Strings{"00000001"});
     open(2);
-    EXPECT_EQ(state_, Strings{"a"});
+    EXPECT_EQ(slot_.values, Strings{"a"});
 }
 
 TEST_F(SlotLogTest, AnOwnerWhoseEpochWasClosedLearnsIt) {
-    auto late = open(1);
+    open(1);
+    auto late = slot_;
     open(2, 0);
-    add(*late, "a");
-    EXPECT_FALSE(settles(*late));
-    EXPECT_EQ(late->failure()->code, ErrorCode::kExists);
+    late.add("a");
+    EXPECT_FALSE(settles(*late.log));
+    EXPECT_EQ(late.log->failure()->code, ErrorCode::kExists);
 }
 
 TEST_F(SlotLogTest, ASupersededTakerIsToldSo) {
-    const auto opened = life_->open(2, 1, true);
+    const auto opened = life_->open(17, 2, 1, true);
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(SlotLogTest, ATakerWhoseSessionIsOverGetsNothing) {
     life_->session.fenced = true;
-    const auto opened = life_->open(0);
+    const auto opened = life_->open(17, 0);
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::kFenced);
 }
 
 TEST_F(SlotLogTest, AReleasedSlotIsTakenOverWithoutAWrite) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     EXPECT_TRUE(settles(*log));
     EXPECT_TRUE(log->release(0ms));
     settle(*log);
@@ -347,13 +296,13 @@ TEST_F(SlotLogTest, AReleasedSlotIsTakenOverWithoutAWrite) {
     volume_.crash();
     restart();
     log = open(1);
-    EXPECT_EQ(state_, Strings{"a"});
+    EXPECT_EQ(slot_.values, Strings{"a"});
     EXPECT_FALSE(log->must_write_picture());
 }
 
 TEST_F(SlotLogTest, AReleaseFailsWhatItDoesNotWaitFor) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     settle(*log);
     EXPECT_EQ(log->release(0ms).error().code, ErrorCode::kStalled);
     EXPECT_EQ(answers_, Strings{"settled: __cluster/groups/17 was released"});
@@ -364,7 +313,7 @@ TEST_F(SlotLogTest, AReleaseFailsWhatItDoesNotWaitFor) {
 
 TEST_F(SlotLogTest, AStallFailsWhoWaitsAndTheLogGoesOn) {
     auto log = open(0);
-    add(*log, "a");
+    slot_.add("a");
     settle(*log);
     log->fail_stalled();
     EXPECT_EQ(last_.error().code, ErrorCode::kStalled);
