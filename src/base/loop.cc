@@ -4,11 +4,20 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kaas::base {
+namespace {
+
+/// So often a thread without work shows that it lives.
+constexpr std::chrono::seconds kTick{1};
+
+}  // namespace
 
 Loop::Loop(const std::string& name, Clock& clock) : clock_(clock) {
     thread_ = std::thread([this, name] { run_thread(name, [this] { run(); }); });
@@ -38,6 +47,7 @@ void Loop::post(Work work) {
 void Loop::run() {
     std::vector<Work> work;
     while (wait_for_work(work)) {
+        ticks_.fetch_add(1, std::memory_order_relaxed);
         for (auto& one : work) one();
         work.clear();
         run_due();
@@ -46,15 +56,12 @@ void Loop::run() {
 
 bool Loop::wait_for_work(std::vector<Work>& work) {
     MutexLock lock(mutex_);
-    while (posted_.empty() && !stopping_) {
-        const auto deadline = timers_.next_deadline();
-        if (!deadline) {
-            wake_.wait(mutex_);
-            continue;
+    if (posted_.empty() && !stopping_) {
+        std::chrono::nanoseconds pause = kTick;
+        if (const auto deadline = timers_.next_deadline()) {
+            pause = std::min(pause, std::chrono::nanoseconds(*deadline - clock_.now()));
         }
-        const auto now = clock_.now();
-        if (*deadline <= now) return true;
-        static_cast<void>(wake_.wait_for(mutex_, *deadline - now));
+        if (pause.count() > 0) static_cast<void>(wake_.wait_for(mutex_, pause));
     }
     work.swap(posted_);
     return !work.empty() || !stopping_;

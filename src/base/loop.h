@@ -5,6 +5,8 @@
 #include "base/mutex.h"
 #include "base/timer_queue.h"
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,6 +27,8 @@ public:
     void post(Work work) override KAAS_EXCLUDES(mutex_);
     /// Thread: the loop's.
     [[nodiscard]] TimerQueue& timers() { return timers_; }
+    /// Bumped at least once a second; one that stands still means that the thread is wedged.
+    [[nodiscard]] std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
     /// Runs what was posted, drops the timers, joins. May be called twice, not on the loop.
     void stop() KAAS_EXCLUDES(mutex_);
 
@@ -36,6 +40,7 @@ private:
 
     Clock& clock_;
     TimerQueue timers_;
+    std::atomic<std::uint64_t> ticks_ = 0;
     Mutex mutex_;
     CondVar wake_;
     std::vector<Work> posted_ KAAS_GUARDED_BY(mutex_);

@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread_pool.h"
+#include "broker/coordination/coordination.h"
+#include "broker/coordination/marker_sender.h"
+#include "broker/coordination/producer_id_source.h"
 #include "broker/dispatcher.h"
 #include "broker/handlers/registry.h"
 #include "broker/health.h"
@@ -97,6 +100,25 @@ std::map<catalog::SlotKind, cluster::SlotTopic> slot_topics(
             {catalog::SlotKind::kTransaction, std::move(transactions)}};
 }
 
+coordinator::GroupConfig group_config(const catalog::BrokerSettings& from) {
+    return {.min_session_timeout = from.group_min_session_timeout_ms,
+            .max_session_timeout = from.group_max_session_timeout_ms,
+            .initial_rebalance_delay = from.group_initial_rebalance_delay_ms,
+            .max_size = static_cast<std::size_t>(from.group_max_size),
+            .offset_metadata_max_bytes = static_cast<std::size_t>(from.offset_metadata_max_bytes),
+            .offsets_retention = std::chrono::minutes(from.offsets_retention_minutes),
+            .retention_check_interval = from.offsets_retention_check_interval_ms,
+            .producer_expiration = from.producer_id_expiration_ms};
+}
+
+coordinator::TransactionConfig transaction_config(const catalog::BrokerSettings& from) {
+    return {.max_timeout = from.transaction_max_timeout_ms,
+            .id_expiration = from.transactional_id_expiration_ms,
+            .abort_interval = from.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+            .expiration_interval = from.transaction_remove_expired_transaction_cleanup_interval_ms,
+            .two_phase_commit = from.transaction_two_phase_commit_enable};
+}
+
 std::optional<std::string> topic_config_fault(const BrokerConfig& config,
                                               const catalog::ConfigMap& own) {
     auto topic = catalog::resolve_topic_config(own, config.values);
@@ -123,6 +145,7 @@ public:
           options_(std::move(options)),
           reactors_(static_cast<std::size_t>(config.settings.num_network_threads)),
           io_pool_("kaas-io", static_cast<std::size_t>(config.settings.num_io_threads)),
+          coordination_(coordination_options()),
           server_(server_options(config), reactors_, dispatcher_, io_pool_, metrics_) {}
 
     ~Impl() { stop(); }
@@ -162,10 +185,21 @@ private:
     /// Calls may be on the pool or on their way back to a reactor; they use the services and the
     /// node, so both go only after the last of them.
     void finish_what_is_under_way() {
+        coordination_.stop();
         io_pool_.stop();
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
             for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
         }
+    }
+
+    Coordination::Options coordination_options() {
+        const catalog::BrokerSettings& from = config_.settings;
+        return {.self = config_.node_id,
+                .metrics = &metrics_,
+                .groups = group_config(from),
+                .transactions = transaction_config(from),
+                .producer_ids = &producer_id_source_,
+                .markers = &marker_sender_};
     }
 
     StartResult<void> open_volumes() {
@@ -265,7 +299,10 @@ private:
         };
         options.io_pool = &io_pool_;
         options.metrics = &metrics_;
-        options.on_image = [this](const catalog::ImagePtr& next) { topic_metrics_.apply(next); };
+        options.on_image = [this](const catalog::ImagePtr& next) {
+            topic_metrics_.apply(next);
+            coordination_.apply(next);
+        };
         options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
         auto node = cluster::Node::start(std::move(options));
         if (!node) return base::fail(StartFault::kCluster, node.error().context);
@@ -278,6 +315,9 @@ private:
             static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
             base::Clock::system(), metrics_);
         producer_ids_.emplace(node_->controller());
+        producer_id_source_.begin(*producer_ids_, coordination_.loop());
+        marker_sender_.begin(*node_, coordination_);
+        coordination_.begin();
         services_.emplace(Services{.config = config_,
                                    .node = *node_,
                                    .io_pool = io_pool_,
@@ -285,6 +325,7 @@ private:
                                    .clock = base::Clock::system(),
                                    .fetch_sessions = *fetch_sessions_,
                                    .producer_ids = *producer_ids_,
+                                   .coordination = coordination_,
                                    .refusals = Refusals(metrics_)});
         for (std::size_t i = 0; i < reactors_.size(); ++i) {
             services_->states.emplace(
@@ -315,7 +356,8 @@ private:
         options.host = config_.health->host;
         options.port = config_.health->port;
         auto server = telemetry::HealthServer::start(
-            options, metrics_, health_report(*node_, reactors_, config_, draining_));
+            options, metrics_,
+            health_report(*node_, reactors_, coordination_.loop(), config_, draining_));
         if (server) {
             health_ = std::move(*server);
             return {};
@@ -336,11 +378,14 @@ private:
     const Options options_;
     base::metrics::Registry metrics_;
     TopicMetrics topic_metrics_{metrics_};
+    ProducerIdSource producer_id_source_;
+    MarkerSender marker_sender_;
     std::vector<OpenVolume> volumes_;
     std::unique_ptr<storage::PosixVolume> own_cluster_volume_;  ///< when it holds no partitions
     storage::Volume* cluster_volume_ = nullptr;                 ///< when it was named
     net::ReactorPool reactors_;
     base::ThreadPool io_pool_;
+    Coordination coordination_;
     Dispatcher dispatcher_;
     net::Server server_;
     std::vector<std::string> addresses_;

@@ -65,12 +65,13 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
 }  // namespace
 
 telemetry::HealthReport health_report(cluster::Node& node, net::ReactorPool& reactors,
-                                      const BrokerConfig& config,
+                                      const base::Loop& coordinators, const BrokerConfig& config,
                                       const std::atomic<bool>& draining) {
     auto ticks = std::make_shared<telemetry::TickWatch>();
     for (std::size_t i = 0; i < reactors.size(); ++i) {
         ticks->watch(fmt::format("reactor-{}", i), [&reactors, i] { return reactors[i].ticks(); });
     }
+    ticks->watch("coordinators", [&coordinators] { return coordinators.ticks(); });
     telemetry::HealthReport report;
     report.live = [ticks] { return ticks->stale().empty(); };
     report.ready = [ticks, &node, &draining] {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/loop.h"
 #include "broker/config/broker_config.h"
 #include "cluster/node.h"
 #include "net/reactor.h"
@@ -16,6 +17,7 @@ namespace kaas::broker {
 /// tick, ready while all that is assigned here is open and it is not `draining`. Everything given
 /// outlives the health server.
 [[nodiscard]] telemetry::HealthReport health_report(cluster::Node& node, net::ReactorPool& reactors,
+                                                    const base::Loop& coordinators,
                                                     const BrokerConfig& config,
                                                     const std::atomic<bool>& draining);
 

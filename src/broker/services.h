@@ -4,6 +4,7 @@
 #include "base/executor.h"
 #include "base/metrics.h"
 #include "broker/config/broker_config.h"
+#include "broker/coordination/coordination.h"
 #include "broker/fetch_sessions.h"
 #include "broker/parked_fetches.h"
 #include "broker/producer_ids.h"
@@ -36,6 +37,7 @@ struct Services {
     const base::Clock& clock;
     FetchSessions& fetch_sessions;
     ProducerIds& producer_ids;
+    Coordination& coordination;
     Refusals refusals;
 
     /// Filled at start, by reactor; never changes while requests come.
