@@ -4,6 +4,7 @@
 #include "bin/cli.h"
 #include "bin/log_path.h"
 #include "catalog/control_log.h"
+#include "catalog/slot.h"
 #include "cluster/identity.h"
 #include "storage/check.h"
 #include "storage/error.h"
@@ -34,7 +35,8 @@ std::string json_of(const storage::Damage& damage, const std::string& file) {
     return boost::json::serialize(item) + '\n';
 }
 
-/// What stands at the root of a volume, if `path` is one: its sign, the control log, journals.
+/// What stands at the root of a volume, if `path` is one: its sign, the control log, coordinators'
+/// slots, journals.
 /// Gives how many damages.
 std::size_t check_root(const std::string& path, const storage::ReportDamage& report) {
     auto volume = storage::PosixVolume::open(path);
@@ -45,6 +47,8 @@ std::size_t check_root(const std::string& path, const storage::ReportDamage& rep
         ++damages;
     }
     damages += storage::check_epoch_log(**volume, catalog::control_path(), report);
+    for (const auto kind : catalog::kSlotKinds)
+        damages += storage::check_slots(**volume, catalog::slots_directory(kind), report);
     return damages + storage::check_journals(**volume, report);
 }
 

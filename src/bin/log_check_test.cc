@@ -65,7 +65,7 @@ TEST_F(LogCheck, DamageIsNamedByItsAbsolutePath) {
     EXPECT_THAT(error_, HasSubstr("1 places are damaged"));
 }
 
-TEST_F(LogCheck, TheSignTheControlLogAndJournalsAreLookedAt) {
+TEST_F(LogCheck, TheSignTheControlLogSlotsAndJournalsAreLookedAt) {
     const auto root = std::filesystem::path(directory_->path());
     const auto put = [&](const std::string& path, const char* text) {
         std::filesystem::create_directories((root / path).parent_path());
@@ -74,6 +74,11 @@ TEST_F(LogCheck, TheSignTheControlLogAndJournalsAreLookedAt) {
     put("kaas.json", "{\"format\":1,\"cluster\":\"c\"}\n");
     put("__cluster/control/00000001/control-1.jsonl",
         "{\"log\":{\"kind\":\"control\",\"epoch\":1,\"file\":1}}\n");
+    put("__cluster/groups/7/00000002/slot-1.jsonl",
+        "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1}}\n{\"a\":1}\n");
+    put("__cluster/groups/8/00000000/slot-1.jsonl", "");  // taken over, and never written
+    put("__cluster/txns/0/00000000/slot-1.jsonl",
+        "{\"log\":{\"kind\":\"slot\",\"epoch\":0,\"file\":1}}\n");
     put("__journals/1.A/00000000/journal-1.jsonl",
         "{\"log\":{\"kind\":\"journal\",\"epoch\":0,\"file\":1},\"files\":[3]}\n");
     put("__journals/1.A/00000000/00000000000000000003.journal", "kaasjnl2");
@@ -89,6 +94,10 @@ TEST_F(LogCheck, TheSignTheControlLogAndJournalsAreLookedAt) {
          "{\"log\":{\"kind\":\"control\",\"epoch\":2,\"file\":1}}\n",
          "control-1.jsonl at byte 0: "},
         {"__cluster/control/00000001/control-1.jsonl", "", "none of its epochs"},
+        {"__cluster/groups/7/00000002/slot-1.jsonl",
+         "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1}}\n{\"a\":2,\"crc\":\"00000000\"}\n",
+         "slot-1.jsonl at byte 43: its checksum"},
+        {"__cluster/txns/0/00000000/slot-1.jsonl", "no JSON\n", "slot-1.jsonl at byte 0"},
         {"__journals/1.A/00000000/00000000000000000003.journal", "xx", "not the beginning"},
         {"__journals/1.A/00000000/journal-1.jsonl", "no JSON\n", "journal-1.jsonl at byte 0"},
     };

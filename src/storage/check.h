@@ -44,6 +44,11 @@ using ReportDamage = std::function<void(const Damage&)>;
 [[nodiscard]] std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path,
                                           const ReportDamage& report);
 
+/// Reads the logs of coordinators' slots in `parent`, if it is there, each down to its newest
+/// picture. Gives how many damages.
+[[nodiscard]] std::size_t check_slots(Volume& volume, const std::string& parent,
+                                      const ReportDamage& report);
+
 /// Reads the journals of brokers at a volume's root. Gives how many damages.
 [[nodiscard]] std::size_t check_journals(Volume& volume, const ReportDamage& report);
 

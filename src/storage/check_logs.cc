@@ -4,6 +4,7 @@
 #include "storage/error.h"
 #include "storage/journal.h"
 #include "storage/journal_reader.h"
+#include "storage/slot_log.h"
 #include "storage/volume.h"
 
 #include <algorithm>
@@ -19,7 +20,12 @@
 
 namespace kaas::storage {
 
-std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path, const ReportDamage& report) {
+namespace {
+
+enum class Pictures { kOptional, kRequired };
+
+[[nodiscard]] std::size_t check_newest(Volume& volume, const EpochLogPath& path,
+                                       const ReportDamage& report, Pictures pictures) {
     const auto names = volume.list(path.directory);
     std::vector<std::int32_t> epochs;
     if (names) {
@@ -35,9 +41,28 @@ std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path, const Repo
         report({path.epoch_directory(epoch), std::nullopt, state.error().context});
         return 1;
     }
-    if (epochs.empty()) return 0;
+    if (epochs.empty() || pictures == Pictures::kOptional) return 0;
     report({path.directory, std::nullopt, "none of its epochs has a picture"});
     return 1;
+}
+
+}  // namespace
+
+std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path, const ReportDamage& report) {
+    return check_newest(volume, path, report, Pictures::kRequired);
+}
+
+std::size_t check_slots(Volume& volume, const std::string& parent, const ReportDamage& report) {
+    const auto names = volume.list(parent);
+    if (!names) return 0;
+    std::size_t damages = 0;
+    for (const auto& name : *names) {
+        const EpochLogPath path{.directory = parent + "/" + name,
+                                .kind = std::string(SlotLog::kKind)};
+        // A taker of a slot that was never written leaves epochs without a picture.
+        damages += check_newest(volume, path, report, Pictures::kOptional);
+    }
+    return damages;
 }
 
 std::size_t check_journals(Volume& volume, const ReportDamage& report) {

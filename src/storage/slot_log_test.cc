@@ -322,5 +322,41 @@ TEST_F(SlotLogTest, AStallFailsWhoWaitsAndTheLogGoesOn) {
     EXPECT_TRUE(settles(*log));
 }
 
+TEST_F(SlotLogTest, ManySlotsBeginAndEndTogetherForAFewSyncs) {
+    std::vector<testing::TestingSlot> slots;
+    for (std::int32_t i = 0; i < 50; ++i) {
+        auto opened = life_->open(i, 0);
+        ASSERT_TRUE(opened);
+        slots.push_back(std::move(*opened));
+        slots.back().add("a");
+        settle(*slots.back().log);
+    }
+    int syncs = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) {
+        syncs += step.operation == Operation::kSync ||
+                         step.operation == Operation::kSyncDirectory ||
+                         step.operation == Operation::kSyncAll
+                     ? 1
+                     : 0;
+        return std::nullopt;
+    });
+    life_->run();
+    EXPECT_EQ(answers_, Strings(50, "settled"));
+    EXPECT_EQ(syncs, 2);
+    std::vector<std::shared_ptr<SlotLog>> logs;
+    for (auto& slot : slots) logs.push_back(slot.log);
+    for (const auto& released : SlotLog::release_together(logs, 0ms)) EXPECT_TRUE(released);
+    EXPECT_EQ(syncs, 4);
+    volume_.set_hook({});
+    volume_.crash();
+    restart();
+    for (std::int32_t i = 0; i < 50; ++i) {
+        const auto opened = life_->open(i, 1);
+        ASSERT_TRUE(opened);
+        EXPECT_EQ(opened->values, Strings{"a"});
+        EXPECT_FALSE(opened->log->must_write_picture());
+    }
+}
+
 }  // namespace
 }  // namespace kaas::storage
