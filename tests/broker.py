@@ -8,7 +8,8 @@
         broker.kill()
         broker.start()
 
-$KAAS_BINARY names another binary than build/release/bin/kaas, as the sanitizer runs do.
+$KAAS_BINARY names another binary than build/release/bin/kaas, as the sanitizer runs do. With
+$KAAS_TEST_AGAINST=apache the fixtures start Apache's broker instead: there a new test proves itself.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import subprocess
 import tempfile
 import time
 
+import apache
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -120,13 +122,29 @@ class Broker:
         self.process = None
 
 
+class ApacheBroker(apache.Apache):
+    """Apache's broker in the place of ours."""
+
+    def __init__(self, directory, settings=None, port=None):
+        super().__init__(data_dir=directory, port=port or free_port(), settings={
+            key: value for key, value in (settings or {}).items() if not key.startswith("kaas.")})
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+
+def make_broker(directory, settings=None, port=None):
+    against_apache = os.environ.get("KAAS_TEST_AGAINST") == "apache"
+    return (ApacheBroker if against_apache else Broker)(directory, settings, port)
+
+
 @pytest.fixture
 def kaas_factory():
     """Starts brokers; each one that still lives is stopped, and must stop well, at the end."""
     with contextlib.ExitStack() as cleanup:
         def start(settings=None, directory=None, port=None):
             home = directory or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kaas-"))
-            broker = Broker(home, settings, port)
+            broker = make_broker(home, settings, port)
             cleanup.callback(broker.kill)
             broker.start()
             cleanup.callback(broker.stop)
@@ -143,7 +161,7 @@ def kaas(kaas_factory):
 def shared_kaas():
     """One broker for all tests of a file, for those that only need one with names of their own."""
     with tempfile.TemporaryDirectory(prefix="kaas-") as home:
-        broker = Broker(home).start()
+        broker = make_broker(home).start()
         try:
             yield broker
         finally:

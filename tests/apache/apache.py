@@ -118,22 +118,63 @@ def classpath(*extra):
     return ":".join([f"{jars()}/*", *map(str, extra)])
 
 
-def jvm_command(main_class, *args, heap="256m", level="WARN", target="SYSTEM_ERR", flags=()):
+def jvm_command(main_class, *args, heap="256m", level="WARN", target="SYSTEM_ERR", flags=(), classes=()):
     return [java(), f"-Xmx{heap}", *JVM_FLAGS, *flags,
             f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
             f"-Dkaas.log.level={level}", f"-Dkaas.log.target={target}",
-            "-cp", classpath(), main_class, *map(str, args)]
+            "-cp", classpath(*classes), main_class, *map(str, args)]
+
+
+def javac(source, directory):
+    """Compiles a program against the jars; it runs with `directory` in the class path."""
+    compiler = pathlib.Path(java()).resolve().parent / "javac"
+    subprocess.run([compiler, "-nowarn", "-d", directory, "-cp", classpath(), source], check=True)
+    return directory
+
+
+def tool_class(name):
+    """The main class of a console tool, by its script's name (kafka-topics) or its own."""
+    rows = (line.split("\t") for line in (HERE / "tools.tsv").read_text().splitlines()[1:])
+    main_class = dict(rows).get(name.removesuffix(".sh"), name)
+    if "." not in main_class:
+        raise ApacheError(f"no such tool in tools.tsv: {name}")
+    return main_class
 
 
 def tool_command(name, *args):
-    """The command line of a console tool, by its script's name (kafka-topics) or a class name."""
-    name = name.removesuffix(".sh")
-    rows = (line.split("\t") for line in (HERE / "tools.tsv").read_text().splitlines()[1:])
-    main_class = dict(rows).get(name, name)
-    if "." not in main_class:
-        raise ApacheError(f"no such tool in tools.tsv: {name}")
+    """The command line of a console tool."""
+    main_class = tool_class(name)
     big = any(word in name for word in ("perf", "console", "verifiable"))
     return jvm_command(main_class, *args, heap="512m" if big else "256m")
+
+
+class Tools:
+    """Console tools in one JVM, for tests that call many: see Tools.java. `with Tools(DIR) as tools`."""
+
+    def __init__(self, directory):
+        self._directory = directory
+        self._process = None
+
+    def __enter__(self):
+        command = jvm_command("Tools", classes=[javac(HERE / "Tools.java", self._directory)], level="ERROR")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+    def run(self, name, *args):
+        """(exit code, what it printed). There is no time limit: it is the test's."""
+        line = "\t".join([tool_class(name), *map(str, args)])
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        code, length = self._process.stdout.readline().split()
+        return int(code), self._process.stdout.read(int(length)).decode()
 
 
 # ---- the node ---------------------------------------------------------------------------------
@@ -271,7 +312,7 @@ class Apache:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
             jvm_command("kafka.tools.StorageTool", "format", "--standalone", "--ignore-formatted",
-                        "-t", cluster_id, "-c", config),
+                        f"--cluster-id={cluster_id}", "-c", config),
             capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ApacheError(f"format failed:\n{done.stdout}{done.stderr}")

@@ -1,10 +1,11 @@
-"""Fixtures of the client suites. $KAAS_TEST_AGAINST names a running broker (Apache's, say) to test instead."""
+"""Fixtures of the client suites. $KAAS_TEST_AGAINST names a running broker to test instead; "apache" starts one."""
 
 import os
 import pathlib
 import sys
 import types
 
+import apache
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -20,10 +21,16 @@ def pytest_collection_finish(session):
         clients.prepare()
 
 
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory):
+    with apache.Tools(tmp_path_factory.mktemp("tools")) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def kaas_or_other(request):
     address = os.environ.get("KAAS_TEST_AGAINST")
-    return types.SimpleNamespace(bootstrap=address) if address else request.getfixturevalue("shared_kaas")
+    return types.SimpleNamespace(bootstrap=address) if address not in (None, "apache") else request.getfixturevalue("shared_kaas")
 
 
 @pytest.fixture

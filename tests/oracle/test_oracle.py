@@ -32,11 +32,8 @@ def peer():
 @pytest.fixture(scope="module")
 def java(tmp_path_factory):
     """Oracle.java, compiled against Apache's jars."""
-    compiled = tmp_path_factory.mktemp("oracle")
-    home = pathlib.Path(apache.java()).resolve().parent
-    subprocess.run([home / "javac", "-nowarn", "-d", compiled, "-cp", apache.classpath(),
-                    HERE / "Oracle.java"], check=True)
-    return [str(home / "java"), "-cp", apache.classpath(compiled), "Oracle"]
+    compiled = apache.javac(HERE / "Oracle.java", tmp_path_factory.mktemp("oracle"))
+    return [apache.java(), "-cp", apache.classpath(compiled), "Oracle"]
 
 
 @pytest.fixture(scope="module")
