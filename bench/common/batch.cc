@@ -4,9 +4,12 @@
 
 #include <isa-l/crc.h>
 
+#include <endian.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
@@ -33,6 +36,13 @@ std::string make_record(int offset_delta, std::string_view value) {
     record.varint(static_cast<int64_t>(body.size()));
     record.raw(body.bytes());
     return record.take();
+}
+
+constexpr uint16_t kTransactional = 0x10;
+
+template <typename T>
+void patch(std::string& batch, size_t at, T big_endian) {
+    std::memcpy(batch.data() + at, &big_endian, sizeof big_endian);
 }
 
 }  // namespace
@@ -67,6 +77,14 @@ std::string make_batch(int records, size_t value_bytes, uint64_t seed) {
     batch.patch_i32(kBatchLengthAt, static_cast<int32_t>(batch.size() - kBatchLengthPrefix));
     batch.patch_i32(kBatchCrcAt, static_cast<int32_t>(batch_crc(batch.bytes())));
     return batch.take();
+}
+
+void make_transactional(std::string& batch, const BatchProducer& producer) {
+    patch(batch, kBatchAttributesAt, htobe16(kTransactional));
+    patch(batch, kBatchProducerIdAt, htobe64(static_cast<uint64_t>(producer.id)));
+    patch(batch, kBatchProducerEpochAt, htobe16(static_cast<uint16_t>(producer.epoch)));
+    patch(batch, kBatchBaseSequenceAt, htobe32(static_cast<uint32_t>(producer.base_sequence)));
+    patch(batch, kBatchCrcAt, htobe32(batch_crc(batch)));
 }
 
 }  // namespace kaas::bench

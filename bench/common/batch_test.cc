@@ -53,5 +53,16 @@ TEST(Reader, AnArrayLongerThanTheBytesLeftIsRefused) {
     EXPECT_FALSE(reader.ok());
 }
 
+TEST(Batch, ATransactionalBatchNamesItsProducerAndHasARightCrc) {
+    auto batch = make_batch(2, 10, 1);
+    make_transactional(batch, {.id = 0x1122, .epoch = 3, .base_sequence = 4});
+    const std::string_view bytes(batch);
+    EXPECT_EQ(Reader(bytes.substr(kBatchAttributesAt)).i16(), 0x10);
+    EXPECT_EQ(Reader(bytes.substr(kBatchProducerIdAt)).i64(), 0x1122);
+    EXPECT_EQ(Reader(bytes.substr(kBatchProducerEpochAt)).i16(), 3);
+    EXPECT_EQ(Reader(bytes.substr(kBatchBaseSequenceAt)).i32(), 4);
+    EXPECT_EQ(static_cast<uint32_t>(Reader(bytes.substr(kBatchCrcAt)).i32()), batch_crc(batch));
+}
+
 }  // namespace
 }  // namespace kaas::bench

@@ -55,14 +55,15 @@ def measure(row, servers, count, seconds, deadline, say):
     """`count` rounds of a row, noisy ones again while there is time (as many again at most)."""
     rounds = [one_round(row, servers, number, seconds) for number in range(count)]
     repeated = 0
-    while BARE in servers and repeated < count and time.monotonic() < deadline:
+    judged = BARE in servers and BARE in row.servers
+    while judged and repeated < count and time.monotonic() < deadline:
         noisy = noisy_rounds(rounds, row.steady)
         if not noisy:
             break
         say(f"  round {noisy[0] + 1} again: the bare loop was off by more than {NOISE:.0%}")
         rounds[noisy[0]] = one_round(row, servers, count + repeated, seconds)
         repeated += 1
-    left = noisy_rounds(rounds, row.steady) if BARE in servers else []
+    left = noisy_rounds(rounds, row.steady) if judged else []
     return {"medians": medians(row, rounds), "rounds": rounds, "repeated": repeated,
             "noisy": len(left)}
 

@@ -5,10 +5,13 @@
 #include "common/bytes.h"
 #include "common/fd.h"
 #include "load/connection.h"
+#include "load/coordinator_messages.h"
+#include "load/coordinator_workloads.h"
 #include "load/histogram.h"
 #include "load/loop.h"
 #include "load/messages.h"
 #include "load/process.h"
+#include "load/rebalance.h"
 #include "load/socket.h"
 #include "load/workloads.h"
 
@@ -28,6 +31,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +52,7 @@ struct Options {
     bool discard = false;
     size_t metadata_topics = 1;
     size_t idle_connections = 10'000;
+    size_t members = 100;
 };
 
 constexpr int16_t kTopicAlreadyExists = 36;
@@ -230,6 +235,111 @@ void run_end_to_end(Options& options) {
     delete_topic(options);
 }
 
+/// Asks until the coordinator is there. What `frame` does is done thereby.
+template <typename Read>
+void await_coordinator(const Fd& socket, Api api, const std::string& frame, Read read) {
+    int16_t error = 0;
+    for (const auto end = now_ns() + kPatienceNs; now_ns() < end;) {
+        error = ask(socket, api, frame, read).value_or(-1);
+        if (error == 0) return;
+        if (!coordinator_is_coming(error)) break;
+    }
+    fail(fmt::format("no coordinator: error code {}", error));
+}
+
+void find_coordinator(const Fd& socket, const std::string& key, CoordinatorKind kind) {
+    await_coordinator(socket, Api::kFindCoordinator, find_coordinator_request(key, kind),
+                      read_find_coordinator);
+}
+
+void run_commit(Options& options) {
+    const auto topic = prepare_topic(options);
+    {
+        const auto socket = connect_to(parse_address(options.address));
+        for (size_t i = 0; i < options.connections; ++i) {
+            const auto group = CommitWorkload::group(topic, i);
+            find_coordinator(socket, group, CoordinatorKind::kGroup);
+            await_coordinator(socket, Api::kOffsetCommit,
+                              offset_commit_request(topic, group, topic.partitions, 0),
+                              read_offset_commit);
+        }
+    }
+    CommitWorkload workload(topic, options.connections);
+    {
+        auto connections = connect_all(options);
+        options.plan.paced = connections.size();
+        report("commit", drive(connections, workload, options.plan), workload.latency);
+    }
+    delete_topic(options);
+}
+
+void run_transaction(Options& options) {
+    const auto topic = prepare_topic(options);
+    ProducerAnswer producer;
+    {
+        const auto socket = connect_to(parse_address(options.address));
+        find_coordinator(socket, topic.name, CoordinatorKind::kTransaction);
+        await_coordinator(socket, Api::kInitProducerId, init_producer_id_request(topic.name),
+                          [&](Reader& reader) {
+                              producer =
+                                  read_producer(reader).value_or(ProducerAnswer{.error = -1});
+                              return std::optional(producer.error);
+                          });
+    }
+    TransactionWorkload workload(topic, options.produce.shape, topic.name, producer);
+    {
+        options.connections = 1;
+        options.plan.in_flight = 1;
+        auto connections = connect_all(options);
+        auto measured = drive(connections, workload, options.plan);
+        // A request of this workload is a transaction.
+        measured.counters.requests = workload.latency.count();
+        report("transaction", measured, workload.latency,
+               fmt::format(R"(,"again":{})", workload.again));
+    }
+    delete_topic(options);
+}
+
+/// What this process, the broker and the machine use while `work` runs.
+template <typename Work>
+Measured measured_while(const Options& options, Work work) {
+    const auto before = process_use(options.plan.broker);
+    const auto own_before = own_cpu_s();
+    const auto machine_before = machine_cpu_s();
+    const auto start = now_ns();
+    const uint64_t count = work();
+    const auto after = process_use(options.plan.broker);
+    Measured measured{.seconds = static_cast<double>(now_ns() - start) / 1e9,
+                      .counters = {.requests = count, .bytes = 0, .records = 0},
+                      .broker_cpu_s = after.cpu_s - before.cpu_s,
+                      .broker_rss_mb = after.rss_mb,
+                      .broker_rss_peak_mb = after.rss_peak_mb,
+                      .own_cpu_s = own_cpu_s() - own_before,
+                      .other_cpu_s = machine_cpu_s() - machine_before};
+    measured.other_cpu_s -= measured.own_cpu_s + measured.broker_cpu_s;
+    return measured;
+}
+
+/// A request of this workload is a round.
+void run_rebalance(Options& options) {
+    const auto address = parse_address(options.address);
+    find_coordinator(connect_to(address), options.topic, CoordinatorKind::kGroup);
+    RebalanceRounds rounds(address, options.topic, options.members);
+    const auto run_for = [&](double seconds) {
+        uint64_t count = 0;
+        const auto end = now_ns() + static_cast<int64_t>(seconds * 1e9);
+        do {
+            rounds.round();
+            ++count;
+        } while (now_ns() < end);
+        return count;
+    };
+    run_for(options.plan.warmup_s);
+    rounds.latency.clear();
+    const auto measured = measured_while(options, [&] { return run_for(options.plan.seconds); });
+    report("rebalance", measured, rounds.latency);
+}
+
 /// Connect, ApiVersions, close; one after the other.
 void run_connect(Options& options) {
     const auto address = parse_address(options.address);
@@ -254,20 +364,7 @@ void run_connect(Options& options) {
     };
     run_for(options.plan.warmup_s);
     latency.clear();
-    const auto before = process_use(options.plan.broker);
-    const auto own_before = own_cpu_s();
-    const auto machine_before = machine_cpu_s();
-    const auto start = now_ns();
-    const auto count = run_for(options.plan.seconds);
-    const auto after = process_use(options.plan.broker);
-    Measured measured{.seconds = static_cast<double>(now_ns() - start) / 1e9,
-                      .counters = {.requests = count, .bytes = 0, .records = 0},
-                      .broker_cpu_s = after.cpu_s - before.cpu_s,
-                      .broker_rss_mb = after.rss_mb,
-                      .broker_rss_peak_mb = after.rss_peak_mb,
-                      .own_cpu_s = own_cpu_s() - own_before,
-                      .other_cpu_s = machine_cpu_s() - machine_before};
-    measured.other_cpu_s -= measured.own_cpu_s + measured.broker_cpu_s;
+    const auto measured = measured_while(options, [&] { return run_for(options.plan.seconds); });
     report("connect", measured, latency);
 }
 
@@ -369,6 +466,19 @@ int run(int count, char** arguments) {
     add_topic(end_to_end, options);
     add_batches(end_to_end, options);
     runs["e2e"] = run_end_to_end;
+
+    auto* commit = add_workload(app, options, "commit", "offsets, a group for each connection");
+    add_topic(commit, options);
+    runs["commit"] = run_commit;
+
+    auto* transaction = add_workload(app, options, "transaction", "of one producer, in turn");
+    add_topic(transaction, options);
+    add_batches(transaction, options);
+    runs["transaction"] = run_transaction;
+
+    auto* rebalance = add_workload(app, options, "rebalance", "one member comes and goes");
+    rebalance->add_option("--members", options.members, "beside it")->capture_default_str();
+    runs["rebalance"] = run_rebalance;
 
     add_workload(app, options, "connect", "connect, ApiVersions, close");
     runs["connect"] = run_connect;

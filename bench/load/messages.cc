@@ -2,6 +2,7 @@
 
 #include "common/api.h"
 #include "common/bytes.h"
+#include "load/frame.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,25 +13,6 @@
 
 namespace kaas::bench {
 namespace {
-
-constexpr std::string_view kClientId = "kaas-bench";
-
-/// Starts a frame: size (patched by finish), request header version 2.
-Writer begin(Api api, int16_t version) {
-    Writer frame;
-    frame.i32(0);
-    frame.i16(static_cast<int16_t>(api));
-    frame.i16(version);
-    frame.i32(0);  // correlation id
-    frame.short_string(kClientId);
-    frame.no_tags();
-    return frame;
-}
-
-std::string finish(Writer& frame) {
-    frame.patch_i32(0, static_cast<int32_t>(frame.size() - 4));
-    return frame.take();
-}
 
 int16_t first_error(int16_t one, int16_t other) { return one != 0 ? one : other; }
 
@@ -43,15 +25,15 @@ constexpr size_t kFetchTail = 1 + 1 + 1 + 1;
 }  // namespace
 
 std::string api_versions_request() {
-    auto frame = begin(Api::kApiVersions, kApiVersionsVersion);
-    frame.compact_string(kClientId);
+    auto frame = begin_frame(Api::kApiVersions, kApiVersionsVersion);
+    frame.compact_string(kBenchClientId);
     frame.compact_string("1");
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
 std::string metadata_request(const std::vector<std::string>& topics) {
-    auto frame = begin(Api::kMetadata, kMetadataVersion);
+    auto frame = begin_frame(Api::kMetadata, kMetadataVersion);
     frame.array(topics.size());
     for (const auto& topic : topics) {
         frame.id(TopicId{});
@@ -61,11 +43,11 @@ std::string metadata_request(const std::vector<std::string>& topics) {
     frame.i8(0);  // no auto-create
     frame.i8(0);  // no authorized operations
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
 std::string create_topic_request(std::string_view topic, int partitions) {
-    auto frame = begin(Api::kCreateTopics, kCreateTopicsVersion);
+    auto frame = begin_frame(Api::kCreateTopics, kCreateTopicsVersion);
     frame.array(1);
     frame.compact_string(topic);
     frame.i32(partitions);
@@ -76,23 +58,25 @@ std::string create_topic_request(std::string_view topic, int partitions) {
     frame.i32(30'000);  // timeout
     frame.i8(0);        // validate only
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
 std::string delete_topic_request(std::string_view topic) {
-    auto frame = begin(Api::kDeleteTopics, kDeleteTopicsVersion);
+    auto frame = begin_frame(Api::kDeleteTopics, kDeleteTopicsVersion);
     frame.array(1);
     frame.compact_string(topic);
     frame.id(TopicId{});
     frame.no_tags();
     frame.i32(30'000);
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
-std::string produce_request(const Topic& topic, int acks, const std::vector<Placement>& batches) {
-    auto frame = begin(Api::kProduce, kProduceVersion);
-    frame.null();  // transactional id
+std::string produce_request(const Topic& topic, int acks, const std::vector<Placement>& batches,
+                            std::string_view transactional_id) {
+    auto frame = begin_frame(Api::kProduce, kProduceVersion);
+    if (transactional_id.empty()) frame.null();
+    if (!transactional_id.empty()) frame.compact_string(transactional_id);
     frame.i16(static_cast<int16_t>(acks));
     frame.i32(30'000);
     frame.array(1);
@@ -106,12 +90,12 @@ std::string produce_request(const Topic& topic, int acks, const std::vector<Plac
     }
     frame.no_tags();
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
 std::string fetch_request(const Topic& topic, const std::vector<Position>& positions,
                           const FetchLimits& limits) {
-    auto frame = begin(Api::kFetch, kFetchVersion);
+    auto frame = begin_frame(Api::kFetch, kFetchVersion);
     frame.i32(limits.max_wait_ms);
     frame.i32(limits.min_bytes);
     frame.i32(INT32_MAX);  // whole response
@@ -134,7 +118,7 @@ std::string fetch_request(const Topic& topic, const std::vector<Position>& posit
     frame.array(0);  // forgotten topics
     frame.compact_string("");
     frame.no_tags();
-    return finish(frame);
+    return finish_frame(frame);
 }
 
 size_t fetch_offset_at(const std::string& frame, size_t position, size_t positions) {

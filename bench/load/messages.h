@@ -44,7 +44,8 @@ std::string api_versions_request();
 std::string metadata_request(const std::vector<std::string>& topics);
 std::string create_topic_request(std::string_view topic, int partitions);
 std::string delete_topic_request(std::string_view topic);
-std::string produce_request(const Topic& topic, int acks, const std::vector<Placement>& batches);
+std::string produce_request(const Topic& topic, int acks, const std::vector<Placement>& batches,
+                            std::string_view transactional_id = {});
 std::string fetch_request(const Topic& topic, const std::vector<Position>& positions,
                           const FetchLimits& limits);
 

@@ -3,6 +3,7 @@
 #include "load/messages.h"
 
 #include "common/bytes.h"
+#include "load/coordinator_messages.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kaas::bench {
 namespace {
@@ -20,7 +22,12 @@ TEST(Messages, EveryFrameSaysItsSize) {
     for (const auto& frame :
          {api_versions_request(), metadata_request({"a", "b"}), create_topic_request("t", 3),
           delete_topic_request("t"), produce_request(kTopic, -1, {{0, "batch"}, {1, "batch"}}),
-          fetch_request(kTopic, {{0, 0}}, {})}) {
+          fetch_request(kTopic, {{0, 0}}, {}),
+          find_coordinator_request("g", CoordinatorKind::kGroup),
+          offset_commit_request(kTopic, "g", 2, 7), join_group_request({}, "metadata"),
+          sync_group_request({}, {"a", "b"}, "assignment"), heartbeat_request({}),
+          leave_group_request({}), init_producer_id_request("t"),
+          commit_transaction_request("t", 1, 2)}) {
         EXPECT_EQ(static_cast<size_t>(Reader(frame).i32()), frame.size() - 4);
     }
 }
@@ -69,6 +76,33 @@ TEST(Messages, ATruncatedAnswerIsNone) {
         Reader reader(std::string_view(answer).substr(0, size));
         EXPECT_FALSE(read_produce(reader)) << size;
     }
+}
+
+TEST(Messages, ALeaderLearnsOfItsMembers) {
+    Writer answer;
+    answer.i32(0);  // throttle
+    answer.i16(0);
+    answer.i32(3);  // generation
+    answer.compact_string("consumer");
+    answer.compact_string("range");
+    answer.compact_string("a");
+    answer.i8(0);
+    answer.compact_string("a");
+    answer.array(2);
+    for (const auto* id : {"a", "b"}) {
+        answer.compact_string(id);
+        answer.null();
+        answer.compact_string("metadata");
+        answer.no_tags();
+    }
+    answer.no_tags();
+    const auto bytes = answer.take();
+    Reader reader(bytes);
+    const auto found = read_join_group(reader);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->generation, 3);
+    EXPECT_EQ(found->leader, "a");
+    EXPECT_EQ(found->members, (std::vector<std::string>{"a", "b"}));
 }
 
 }  // namespace

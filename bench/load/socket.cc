@@ -51,12 +51,15 @@ Fd connect_to(const Address& address) {
     return fd;
 }
 
-std::string call(const Fd& socket, std::string_view frame) {
+void send_all(const Fd& socket, std::string_view frame) {
     while (!frame.empty()) {
         const auto sent = send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
         if (sent < 0) fail_errno("send");
         frame.remove_prefix(static_cast<size_t>(sent));
     }
+}
+
+std::string receive_frame(const Fd& socket) {
     char size_field[4];
     read_fully(socket.get(), size_field, sizeof size_field);
     const auto size = Reader({size_field, sizeof size_field}).i32();
@@ -64,6 +67,11 @@ std::string call(const Fd& socket, std::string_view frame) {
     std::string answer(static_cast<size_t>(size), '\0');
     read_fully(socket.get(), answer.data(), answer.size());
     return answer;
+}
+
+std::string call(const Fd& socket, std::string_view frame) {
+    send_all(socket, frame);
+    return receive_frame(socket);
 }
 
 }  // namespace kaas::bench

@@ -17,6 +17,10 @@ Address parse_address(std::string_view text);
 /// A connected socket with TCP_NODELAY; ends the program with a message if it cannot be had.
 Fd connect_to(const Address& address);
 
+void send_all(const Fd& socket, std::string_view frame);
+/// The next frame, without the size field. Blocks.
+std::string receive_frame(const Fd& socket);
+
 /// One blocking request and its answer, without the size field.
 std::string call(const Fd& socket, std::string_view frame);
 

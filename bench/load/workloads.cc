@@ -23,22 +23,9 @@ namespace {
 
 constexpr Parsed kMore{.kind = Parsed::Kind::kMore};
 
-void expect_no_error(std::string_view api, std::optional<int16_t> error) {
-    if (!error) fail(std::string(api) + " answer does not parse");
-    if (*error != 0) fail(std::string(api) + " error code " + std::to_string(*error));
-}
-
 void patch_i64(std::string& frame, size_t at, int64_t value) {
     const uint64_t big = htobe64(static_cast<uint64_t>(value));
     std::memcpy(frame.data() + at, &big, sizeof big);
-}
-
-/// Stands after the response header.
-Reader after_header(Api api, std::string_view answer) {
-    Reader reader(answer);
-    reader.i32();
-    skip_response_header_tags(api, reader);
-    return reader;
 }
 
 std::vector<Position> positions(int first, int count, int partitions) {
@@ -49,6 +36,18 @@ std::vector<Position> positions(int first, int count, int partitions) {
 }
 
 }  // namespace
+
+void expect_no_error(std::string_view api, std::optional<int16_t> error) {
+    if (!error) fail(std::string(api) + " answer does not parse");
+    if (*error != 0) fail(std::string(api) + " error code " + std::to_string(*error));
+}
+
+Reader after_header(Api api, std::string_view answer) {
+    Reader reader(answer);
+    reader.i32();
+    skip_response_header_tags(api, reader);
+    return reader;
+}
 
 // ---- produce
 

@@ -1,14 +1,23 @@
 #pragma once
 
+#include "common/api.h"
+#include "common/bytes.h"
 #include "load/connection.h"
 #include "load/messages.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kaas::bench {
+
+/// Ends the program, with the API's name, unless there is an answer that parsed and bears no error.
+void expect_no_error(std::string_view api, std::optional<int16_t> error);
+
+/// Stands after the response header.
+Reader after_header(Api api, std::string_view answer);
 
 /// What one batch looks like. All batches of a run have the same size, so that sizes can be
 /// checked.

@@ -30,6 +30,14 @@ def test_rounds_far_from_the_bare_loops_median_are_noisy(values, noisy):
     assert rounds.noisy_rounds(measured, rows.MB_S) == noisy
 
 
+def test_a_row_without_the_bare_loop_has_no_noisy_rounds(monkeypatch):
+    monkeypatch.setattr(rounds, "load", lambda *_: {"mb_s": 1, "other_cpu_s": 0, "seconds": 1})
+    monkeypatch.setattr(rounds, "settle", lambda: None)
+    without = rows.Row("r", "title", (), (rows.MB_S,), rows.MB_S, servers=(KAAS,))
+    measured = rounds.measure(without, {KAAS: None, BARE: None}, 2, 1, float("inf"), print)
+    assert measured["noisy"] == measured["repeated"] == 0
+
+
 @pytest.mark.parametrize("kaas, fsync, met", [(124, 31, True), (123, 31, False)])
 def test_at_least_four_times(kaas, fsync, met):
     target = rows.at_least(rows.MB_S, 4, APACHE_FSYNC)
