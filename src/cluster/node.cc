@@ -20,8 +20,10 @@
 #include "cluster/identity.h"
 #include "cluster/node_metrics.h"
 #include "cluster/partition_table.h"
+#include "cluster/place.h"
 #include "cluster/reign.h"
 #include "cluster/session.h"
+#include "cluster/slot_table.h"
 #include "cluster/survey.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
@@ -136,6 +138,7 @@ public:
 
     NodeOptions options_;
     std::unique_ptr<PartitionTable> table_;
+    std::unique_ptr<SlotTable> slots_;
     std::unique_ptr<Controller> controller_;
     std::string cluster_id_;
     std::vector<MissingVolume> missing_;
@@ -159,6 +162,8 @@ private:
     Result<void> open_session(const NamedVolume& volume);
     Result<void> mark_the_dead(const catalog::Image& image);
     void open_logs();
+    void open_slots(Place place);
+    void applied(catalog::ImageVersion version) KAAS_EXCLUDES(applied_mutex_);
     Result<void> join();
     void take(const catalog::ImagePtr& next);
 
@@ -168,6 +173,10 @@ private:
     base::Clock::Steady watch();
     void measure();
     void lost(const Error& why);
+
+    /// How many of the tables have applied a version: the controller hears of it with the last.
+    base::Mutex applied_mutex_;
+    std::map<catalog::ImageVersion, int> applied_ KAAS_GUARDED_BY(applied_mutex_);
 
     Survey survey_;
     std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
@@ -346,10 +355,7 @@ void Node::Impl::open_logs() {
                                             member.session->incarnation()};
     }
     auto& controller = *controller_;
-    const auto self = options_.id;
-    table.reports.applied = [&controller, self](catalog::ImageVersion version) {
-        controller.applied(self, version);
-    };
+    table.reports.applied = [this](catalog::ImageVersion version) { applied(version); };
     table.reports.opened = [&controller](std::vector<catalog::OpenedEpoch> epochs) {
         controller.opened(std::move(epochs));
     };
@@ -360,9 +366,38 @@ void Node::Impl::open_logs() {
         controller.moved(std::move(epochs));
     };
     table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
+    const auto place_of_slots = table.places.at(survey_.slot_volume);
     table_ = std::make_unique<PartitionTable>(std::move(table));
+    if (options_.slot_host != nullptr) open_slots(place_of_slots);
     auto& registry = options_.metrics == nullptr ? own_metrics_ : *options_.metrics;
-    metrics_ = std::make_unique<NodeMetrics>(registry, *table_);
+    metrics_ = std::make_unique<NodeMetrics>(registry, *table_, slots_.get());
+}
+
+void Node::Impl::open_slots(Place place) {
+    SlotTable::Options slots{.self = options_.id,
+                             .places = {{survey_.slot_volume, place}},
+                             .host = options_.slot_host,
+                             .io_pool = options_.io_pool,
+                             .clock = options_.clock,
+                             .reports = {}};
+    auto& controller = *controller_;
+    slots.reports.applied = [this](catalog::ImageVersion version) { applied(version); };
+    slots.reports.opened = [&controller](std::vector<catalog::OpenedEpoch> epochs) {
+        controller.opened(std::move(epochs));
+    };
+    slots.reports.released = [&controller](std::vector<catalog::PartitionEpoch> epochs) {
+        controller.released(std::move(epochs));
+    };
+    slots_ = std::make_unique<SlotTable>(std::move(slots));
+}
+
+void Node::Impl::applied(catalog::ImageVersion version) {
+    {
+        base::MutexLock lock(applied_mutex_);
+        if (++applied_[version] < (slots_ ? 2 : 1)) return;
+        applied_.erase(version);
+    }
+    controller_->applied(options_.id, version);
 }
 
 Result<void> Node::Impl::join() {
@@ -405,6 +440,7 @@ void Node::Impl::reigns_since(base::Clock::Steady sought) {
 
 void Node::Impl::take(const catalog::ImagePtr& next) {
     (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
+    if (slots_) slots_->apply(next);
 }
 
 base::Clock::Steady Node::Impl::control() {
@@ -463,6 +499,7 @@ bool Node::Impl::storage_stalled() const {
 
 base::Clock::Steady Node::Impl::watch() {
     table_->tick();
+    if (slots_) slots_->tick();
     for (const auto& member : members_) {
         if (!member.session->fenced()) continue;
         if (member.volume.volume != survey_.cluster && members_.size() > 1) {
@@ -490,7 +527,12 @@ void Node::Impl::lost(const Error& why) {
 void Node::Impl::stop(std::chrono::milliseconds patience) {
     if (std::exchange(stopped_, true)) return;
     watch_->stop();
-    if (table_) table_->close(patience);
+    const auto deadline = options_.clock->now() + patience;
+    // First, for they may still have to say something to partitions.
+    if (slots_) slots_->close(patience / 2);
+    const auto left =
+        std::chrono::floor<std::chrono::milliseconds>(deadline - options_.clock->now());
+    if (table_) table_->close(std::max(left, std::chrono::milliseconds(0)));
     control_->stop();
     if (controller_) {
         base::InlineExecutor here;
@@ -518,6 +560,7 @@ Node::~Node() = default;
 base::BrokerId Node::id() const { return impl_->options_.id; }
 const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
+const SlotTable* Node::slots() const { return impl_->slots_.get(); }
 Controller& Node::controller() { return *impl_->controller_; }
 std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
     const auto image = table_->image();

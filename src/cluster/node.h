@@ -9,6 +9,8 @@
 #include "cluster/controller.h"
 #include "cluster/error.h"
 #include "cluster/partition_table.h"
+#include "cluster/slot_host.h"
+#include "cluster/slot_table.h"
 #include "cluster/survey.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
@@ -39,6 +41,9 @@ struct NodeOptions {
     /// What a topic's configs say to its logs, over the broker's defaults.
     std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
     UpkeepPace upkeep;
+    /// Who serves the coordinators' slots that are assigned here; outlives the node. Null: nobody,
+    /// and they are not opened.
+    SlotHost* slot_host = nullptr;
     /// Blocking work; outlives the node.
     base::Executor* io_pool = nullptr;
     base::Clock* clock = &base::Clock::system();
@@ -71,6 +76,8 @@ public:
     [[nodiscard]] base::BrokerId id() const;
     [[nodiscard]] const std::string& cluster_id() const;
     [[nodiscard]] PartitionTable& partitions();
+    /// Null without a host of slots.
+    [[nodiscard]] const SlotTable* slots() const;
     /// Administrative requests go here; among many brokers, to whoever is the controller.
     [[nodiscard]] Controller& controller();
 
@@ -88,8 +95,8 @@ public:
     /// True while a commit cycle waits for its volume for too long (`LogDirOptions::stall_after`).
     [[nodiscard]] bool storage_stalled() const;
 
-    /// Releases every partition, then the reign, then the sessions: the next start has nothing to
-    /// recover. Partitions that take longer than `patience` are left as a crash would leave them;
+    /// Releases every slot, then every partition, then the reign, then the sessions: the next start
+    /// has nothing to recover. What takes longer than `patience` is left as a crash would leave it;
     /// but a volume that hangs holds up the end of the reign and of its session for as long as it
     /// hangs. New requests must have stopped coming. May be called twice.
     void stop(std::chrono::milliseconds patience);

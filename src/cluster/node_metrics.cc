@@ -2,6 +2,7 @@
 
 #include "base/metrics.h"
 #include "cluster/partition_table.h"
+#include "cluster/slot_table.h"
 #include "storage/volume.h"
 
 #include <algorithm>
@@ -16,10 +17,24 @@ namespace {
 constexpr std::string_view kAlive = "kaas_broker_count_alive";
 constexpr std::string_view kVersion = "kaas_assignment_version";
 constexpr std::string_view kPartitions = "kaas_partitions";
+constexpr std::string_view kSlots = "kaas_slots";
+
+/// Serving, opening and offline ones, under a name.
+template <class Table, class Led>
+void sample_states(base::metrics::Registry& registry, std::string_view name, std::string_view help,
+                   const Table& table, Led led) {
+    registry.sampled(name, help, {{"state", "serving"}},
+                     [&table, led] { return static_cast<double>((table.*led)()); });
+    registry.sampled(name, help, {{"state", "opening"}},
+                     [&table] { return static_cast<double>(table.opening()); });
+    registry.sampled(name, help, {{"state", "offline"}},
+                     [&table] { return static_cast<double>(table.offline()); });
+}
 
 }  // namespace
 
-NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table)
+NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table,
+                         const SlotTable* slots)
     : is_controller(
           registry.gauge("kaas_is_controller", "1 while this process is the controller.")),
       reigns(registry.counter("kaas_controller_failovers_total", "Reigns begun by this process.")),
@@ -38,12 +53,11 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable
     });
     registry.sampled(kVersion, "Changes that the controller of this epoch has made.", {},
                      [&table] { return static_cast<double>(table.image()->version().changes); });
-    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "serving"}},
-                     [&table] { return static_cast<double>(table.serving()); });
-    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "opening"}},
-                     [&table] { return static_cast<double>(table.opening()); });
-    registry.sampled(kPartitions, "Partitions assigned to this broker.", {{"state", "offline"}},
-                     [&table] { return static_cast<double>(table.offline()); });
+    sample_states(registry, kPartitions, "Partitions assigned to this broker.", table,
+                  &PartitionTable::serving);
+    if (slots == nullptr) return;
+    sample_states(registry, kSlots, "Coordinators' slots assigned to this broker.", *slots,
+                  &SlotTable::led);
 }
 
 NodeMetrics::~NodeMetrics() {
@@ -51,6 +65,7 @@ NodeMetrics::~NodeMetrics() {
     registry_.remove(kVersion, {});
     for (const auto* state : {"serving", "opening", "offline"}) {
         registry_.remove(kPartitions, {{"state", state}});
+        registry_.remove(kSlots, {{"state", state}});
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/metrics.h"
 #include "cluster/partition_table.h"
+#include "cluster/slot_table.h"
 #include "storage/volume.h"
 
 #include <string>
@@ -13,7 +14,9 @@ namespace kaas::cluster {
 /// registry outlives it; it takes its sampled series with it.
 class NodeMetrics {
 public:
-    NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table);
+    /// `slots` may be null.
+    NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table,
+                const SlotTable* slots);
     ~NodeMetrics();
     NodeMetrics(const NodeMetrics&) = delete;
     NodeMetrics& operator=(const NodeMetrics&) = delete;

@@ -13,11 +13,15 @@
 #include "base/metrics.h"
 #include "base/thread_pool.h"
 #include "catalog/model.h"
+#include "catalog/slot.h"
 #include "cluster/admin.h"
 #include "cluster/election.h"
 #include "cluster/error.h"
 #include "cluster/partition_table.h"
 #include "cluster/session.h"
+#include "cluster/slot_host.h"
+#include "cluster/slot_table.h"
+#include "cluster/testing_slots.h"
 #include "cluster/topic_reclaimer.h"
 #include "storage/log_config.h"
 #include "storage/memory_volume.h"
@@ -139,6 +143,32 @@ void kill(MemoryVolume& volume, std::unique_ptr<Node>& node, storage::CrashFate 
     volume.halt_at(volume.steps());
     node.reset();
     volume.crash(fate);
+}
+
+TEST_F(NodeTest, SlotsAreServedWhenTheirTopicsAnswerComesAndAfterADeath) {
+    ListHost host(here_);
+    auto with_slots = options();
+    with_slots.slot_host = &host;
+    auto started = Node::start(with_slots);
+    ASSERT_TRUE(started) << started.error().context;
+    auto node = std::move(*started);
+    ASSERT_TRUE(create(*node, "__consumer_offsets", 20));
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(host.list({catalog::SlotKind::kGroup, base::PartitionId(i)})) << i;
+    }
+    EXPECT_EQ(node->slots()->led(), 20U);
+    EXPECT_EQ(node->partitions().serving(), 0U);
+    const SlotId id{catalog::SlotKind::kGroup, base::PartitionId(7)};
+    std::promise<bool> stands;
+    ASSERT_TRUE(host.add(id, "a", [&](bool durable) { stands.set_value(durable); }));
+    EXPECT_TRUE(stands.get_future().get());
+    kill(volume_, node);
+    EXPECT_EQ(host.list(id), std::nullopt);
+
+    started = Node::start(with_slots);
+    ASSERT_TRUE(started) << started.error().context;
+    await([&] { return (*started)->slots()->led() == 20; });
+    EXPECT_EQ(host.list(id), ListHost::List{"a"});
 }
 
 TEST_F(NodeTest, TopicsOutliveACleanEnd) {
