@@ -13,7 +13,8 @@ namespace kaas::broker {
 namespace {
 
 bool is_ready(cluster::Node& node) {
-    return node.partitions().opening() == 0 && node.partitions().offline() == 0;
+    return node.partitions().opening() == 0 && node.partitions().offline() == 0 &&
+           node.slots()->opening() == 0 && node.slots()->offline() == 0;
 }
 
 /// True when brokers take this one for their controller, and its reign has ended.
@@ -47,6 +48,9 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
     out["partitions_assigned"] = partitions.serving() + partitions.opening() + partitions.offline();
     out["partitions_recovering"] = partitions.opening();
     out["partitions_offline"] = partitions.offline();
+    out["slots_led"] = node.slots()->led();
+    out["slots_opening"] = node.slots()->opening();
+    out["slots_offline"] = node.slots()->offline();
     boost::json::array missing;
     for (const auto& volume : node.missing_volumes()) {
         missing.push_back({{"volume", volume.name},

@@ -48,7 +48,6 @@ using HostedSlotPtr = std::shared_ptr<HostedSlot>;
 
 /// What is said once the lock is gone.
 struct Outbox {
-    std::vector<std::pair<SlotId, base::LeaderEpoch>> failed;
     std::vector<catalog::ImageVersion> applied;
     std::vector<catalog::OpenedEpoch> opened;
     std::vector<catalog::PartitionEpoch> released;
@@ -85,13 +84,16 @@ private:
     [[nodiscard]] storage::Result<storage::OpenedSlot> open_log(const HostedSlot& slot,
                                                                 const Tenure& tenure) const;
     void opened(const HostedSlotPtr& slot, storage::Result<SlotLogPtr> log) KAAS_EXCLUDES(mutex_);
+    /// The host has left a slot whose log has failed.
+    void left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) KAAS_EXCLUDES(mutex_);
     /// The host has left it.
     void release_later(const HostedSlotPtr& slot) KAAS_EXCLUDES(mutex_);
     /// Releases all that wait for it.
     void release_some() KAAS_EXCLUDES(mutex_);
 
     void look_after_all() KAAS_REQUIRES(mutex_);
-    void look_after(HostedSlot& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    void look_after(const HostedSlotPtr& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
+    void look_at_log(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
     void try_writes(const std::string& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool all_at_rest(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<SlotLogPtr> open_logs() const KAAS_REQUIRES(mutex_);
@@ -163,9 +165,8 @@ void SlotTable::Impl::go_on(const HostedSlotPtr& slot) {
                 [self, slot, tenure = slot->tenancy.take_tenure()] { self->open(slot, tenure); });
             return;
         case Tenancy::Step::kClose:
-            jobs_->add([self, slot, epoch = slot->tenancy.tenure().epoch] {
-                self->options_.host->close(slot->id, epoch,
-                                           [self, slot] { self->release_later(slot); });
+            jobs_->add([self, slot] {
+                self->options_.host->close(slot->id, [self, slot] { self->release_later(slot); });
             });
             return;
         case Tenancy::Step::kNone: break;
@@ -185,12 +186,11 @@ void SlotTable::Impl::open(const HostedSlotPtr& slot, const Tenure& tenure) {
     auto found = open_log(*slot, tenure);
     if (!found) return opened(slot, std::unexpected(std::move(found).error()));
     auto log = found->log;
-    options_.host->open(slot->id, std::move(*found),
-                        [self = shared_from_this(), slot, log](storage::Result<void> served) {
-                            if (served) return self->opened(slot, log);
-                            log->abandon(storage::ErrorCode::kClosed);
-                            self->opened(slot, std::unexpected(std::move(served).error()));
-                        });
+    if (auto served = options_.host->open(slot->id, std::move(*found)); !served) {
+        log->abandon(storage::ErrorCode::kClosed);
+        return opened(slot, std::unexpected(std::move(served).error()));
+    }
+    opened(slot, std::move(log));
 }
 
 storage::Result<storage::OpenedSlot> SlotTable::Impl::open_log(const HostedSlot& slot,
@@ -284,27 +284,43 @@ void SlotTable::Impl::tick() {
 
 void SlotTable::Impl::look_after_all() {
     const auto now = options_.clock->now();
-    for (const auto& [id, slot] : slots_) look_after(*slot, now);
+    for (const auto& [id, slot] : slots_) look_after(slot, now);
 }
 
-void SlotTable::Impl::look_after(HostedSlot& slot, base::Clock::Steady now) {
-    auto& tenancy = slot.tenancy;
-    if (tenancy.state() == Hosting::kServing) {
-        if (auto why = slot.log->failure()) {
-            const auto epoch = tenancy.tenure().epoch;
-            base::log::warn("cluster", "{}: epoch {} has failed: {}", slot.directory(), epoch,
-                            why->context);
-            outbox_.failed.emplace_back(slot.id, epoch);
-            slot.log.reset();
-            tenancy.failed(why->code, now);
-        } else if (auto news = tenancy.news(slot.partition, slot.log->written_epoch())) {
-            outbox_.opened.push_back(*news);
-        }
+void SlotTable::Impl::look_at_log(const HostedSlotPtr& slot) {
+    auto& tenancy = slot->tenancy;
+    if (tenancy.busy() || !slot->log) return;
+    if (auto news = tenancy.news(slot->partition, slot->log->written_epoch()))
+        outbox_.opened.push_back(*news);
+    const auto why = slot->log->failure();
+    if (!why) return;
+    base::log::warn("cluster", "{}: epoch {} has failed: {}", slot->directory(),
+                    tenancy.tenure().epoch, why->context);
+    tenancy.fails();
+    jobs_->add([self = shared_from_this(), slot, code = why->code] {
+        self->options_.host->close(slot->id, [self, slot, code] { self->left_failed(slot, code); });
+    });
+}
+
+void SlotTable::Impl::left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) {
+    {
+        base::MutexLock lock(mutex_);
+        const auto now = options_.clock->now();
+        slot->log.reset();
+        slot->tenancy.failed(why, now);
+        look_after(slot, now);
+        go_on(slot);
     }
+    flush();
+}
+
+void SlotTable::Impl::look_after(const HostedSlotPtr& slot, base::Clock::Steady now) {
+    look_at_log(slot);
+    auto& tenancy = slot->tenancy;
     if (!tenancy.is_due(now)) return;
     const auto& volume = tenancy.tenure().volume;
     if (!tenancy.awaits_trial(trials_.well_since(volume))) {
-        outbox_.released.push_back({slot.partition, tenancy.surrender(now)});
+        outbox_.released.push_back({slot->partition, tenancy.surrender(now)});
     } else if (!closing_ && trials_.begin(volume)) {
         jobs_->add([self = shared_from_this(), volume] { self->try_writes(volume); });
     }
@@ -366,8 +382,6 @@ void SlotTable::Impl::flush() {
         base::MutexLock lock(mutex_);
         std::swap(out, outbox_);
     }
-    // Before the controller hears of it: what it gives next must find the host without the old one.
-    for (const auto& [id, epoch] : out.failed) options_.host->close(id, epoch, [] {});
     const auto& reports = options_.reports;
     if (!out.opened.empty()) reports.opened(std::move(out.opened));
     if (!out.released.empty()) reports.released(std::move(out.released));

@@ -58,6 +58,7 @@ protected:
     void restart(base::Executor* pool = nullptr) {
         table_.reset();
         pool_ = HeldExecutor();
+        host_.forget();
         incarnation_ = {base::Uuid::random()};
         broker_ = std::make_unique<storage::testing::Broker>(volume_, clock_);
         SlotTable::Options options{

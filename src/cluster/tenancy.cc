@@ -77,6 +77,11 @@ void Tenancy::opened(base::Clock::Steady now) {
     if (still_wanted()) state_ = Hosting::kServing;
 }
 
+void Tenancy::fails() {
+    busy_ = true;
+    state_ = Hosting::kOffline;
+}
+
 bool Tenancy::failed(storage::ErrorCode why, base::Clock::Steady now) {
     busy_ = false;
     open_ = false;

@@ -70,7 +70,10 @@ public:
 
     /// The log is open; whoever wanted it may want another one by now (`still_wanted`).
     void opened(base::Clock::Steady now);
-    /// The log has failed, while it was opened or by itself later: it is let go. False when nobody
+    /// The open log has failed by itself, and those who use it are still to let go of it: a step,
+    /// which ends by `failed`.
+    void fails();
+    /// The log has failed, while it was opened or by itself later, and is let go. False when nobody
     /// wants it any more.
     bool failed(storage::ErrorCode why, base::Clock::Steady now);
     /// The log is let go, its epoch given up.

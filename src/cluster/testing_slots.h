@@ -10,6 +10,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
@@ -29,7 +30,9 @@ public:
     /// Where settles are answered.
     explicit ListHost(base::Executor& home) : home_(home) {}
 
-    void open(SlotId id, storage::OpenedSlot slot, Served served) override KAAS_EXCLUDES(mutex_) {
+    storage::Result<void> open(const SlotId& id, storage::OpenedSlot slot) override
+        KAAS_EXCLUDES(mutex_) {
+        if (refusal) return std::unexpected(*refusal);
         auto one = std::make_shared<Slot>();
         one->log = slot.log;
         if (slot.inherited) {
@@ -38,43 +41,49 @@ public:
             for (const auto& change : slot.inherited->changes)
                 one->list.emplace_back(change.at("add").as_string());
         }
-        if (refusal) return served(std::unexpected(*refusal));
-        if (slot.log->must_write_picture()) {
-            slot.log->begin_file(picture_of(*one));
-            slot.log->settle(home_,
-                             [this, id, one, served = std::move(served)](auto settled) mutable {
-                                 if (settled) serve(id, one);
-                                 served(std::move(settled));
-                             });
-            return;
-        }
-        serve(id, one);
-        served({});
-    }
-
-    void close(SlotId id, base::LeaderEpoch epoch, Left left) override KAAS_EXCLUDES(mutex_) {
+        one->serving = !slot.log->must_write_picture();
         {
             base::MutexLock lock(mutex_);
-            auto found = slots_.find(id);
-            if (found != slots_.end() && found->second->log->epoch() == epoch) slots_.erase(found);
-            if (hold_leaving) return held_.push_back(std::move(left));
+            EXPECT_FALSE(slots_.contains(id)) << "opened twice";
+            slots_[id] = one;
         }
-        left();
+        if (one->serving) return {};
+        slot.log->begin_file(picture_of(*one));
+        slot.log->settle(home_, [this, one](const storage::Result<void>& settled) {
+            base::MutexLock lock(mutex_);
+            one->serving = settled.has_value();
+        });
+        return {};
+    }
+
+    void close(const SlotId& id, std::move_only_function<void()> closed) override
+        KAAS_EXCLUDES(mutex_) {
+        {
+            base::MutexLock lock(mutex_);
+            slots_.erase(id);
+            if (hold_leaving) return held_.push_back(std::move(closed));
+        }
+        closed();
+    }
+    /// The process dies.
+    void forget() KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        slots_.clear();
     }
     void let_leave() KAAS_EXCLUDES(mutex_) {
-        std::vector<Left> held;
+        std::vector<std::move_only_function<void()>> held;
         {
             base::MutexLock lock(mutex_);
             held.swap(held_);
         }
-        for (auto& left : held) left();
+        for (auto& closed : held) closed();
     }
 
     /// What the slot holds; empty while it is not served.
     [[nodiscard]] std::optional<List> list(SlotId id) const KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         auto found = slots_.find(id);
-        if (found == slots_.end()) return std::nullopt;
+        if (found == slots_.end() || !found->second->serving) return std::nullopt;
         return found->second->list;
     }
     /// Adds to a slot that is served; `done` tells whether it stands. False when it is not served.
@@ -82,8 +91,8 @@ public:
         KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         auto found = slots_.find(id);
-        if (found == slots_.end()) return false;
-        auto& [log, list] = *found->second;
+        if (found == slots_.end() || !found->second->serving) return false;
+        auto& [log, list, serving] = *found->second;
         list.push_back(text);
         log->append(fmt::format(R"({{"add":"{}"}})", text));
         if (log->wants_picture()) log->begin_file(picture_of(*found->second));
@@ -100,20 +109,16 @@ private:
     struct Slot {
         std::shared_ptr<storage::SlotLog> log;
         List list;
+        bool serving = false;
     };
 
     static boost::json::object picture_of(const Slot& slot) {
         return {{"list", boost::json::array(slot.list.begin(), slot.list.end())}};
     }
-    void serve(SlotId id, std::shared_ptr<Slot> slot) KAAS_EXCLUDES(mutex_) {
-        base::MutexLock lock(mutex_);
-        slots_[id] = std::move(slot);
-    }
-
     base::Executor& home_;
     mutable base::Mutex mutex_;
     std::map<SlotId, std::shared_ptr<Slot>> slots_ KAAS_GUARDED_BY(mutex_);
-    std::vector<Left> held_ KAAS_GUARDED_BY(mutex_);
+    std::vector<std::move_only_function<void()>> held_ KAAS_GUARDED_BY(mutex_);
 };
 
 }  // namespace kaas::cluster
