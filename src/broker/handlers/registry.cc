@@ -4,20 +4,30 @@
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/create_partitions.h"
 #include "broker/handlers/create_topics.h"
+#include "broker/handlers/delete_groups.h"
 #include "broker/handlers/delete_records.h"
 #include "broker/handlers/delete_topics.h"
 #include "broker/handlers/describe_cluster.h"
 #include "broker/handlers/describe_configs.h"
+#include "broker/handlers/describe_groups.h"
 #include "broker/handlers/describe_log_dirs.h"
 #include "broker/handlers/describe_producers.h"
 #include "broker/handlers/describe_topic_partitions.h"
 #include "broker/handlers/fetch.h"
 #include "broker/handlers/find_coordinator.h"
+#include "broker/handlers/heartbeat.h"
 #include "broker/handlers/init_producer_id.h"
+#include "broker/handlers/join_group.h"
+#include "broker/handlers/leave_group.h"
+#include "broker/handlers/list_groups.h"
 #include "broker/handlers/list_offsets.h"
 #include "broker/handlers/metadata.h"
+#include "broker/handlers/offset_commit.h"
+#include "broker/handlers/offset_delete.h"
+#include "broker/handlers/offset_fetch.h"
 #include "broker/handlers/offset_for_leader_epoch.h"
 #include "broker/handlers/produce.h"
+#include "broker/handlers/sync_group.h"
 #include "broker/refusals.h"
 #include "wire/message.h"
 
@@ -68,7 +78,15 @@ constexpr Handler kHandlers[] = {
     handler<&fetch>(),
     handler<&list_offsets>(),
     handler<&metadata>(),
+    handler<&offset_commit>(),
+    handler<&offset_fetch>(),
     handler<&find_coordinator>(),
+    handler<&join_group>(),
+    handler<&heartbeat>(),
+    handler<&leave_group>(),
+    handler<&sync_group>(),
+    handler<&describe_groups>(),
+    handler<&list_groups>(),
     handler<&api_versions>(),
     handler<&create_topics>(),
     handler<&delete_topics>(),
@@ -79,6 +97,8 @@ constexpr Handler kHandlers[] = {
     handler<&alter_replica_log_dirs>(),
     handler<&describe_log_dirs>(),
     handler<&create_partitions>(),
+    handler<&delete_groups>(),
+    handler<&offset_delete>(),
     handler<&describe_cluster>(),
     handler<&describe_producers>(),
     handler<&describe_topic_partitions>(),

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "base/ids.h"
+#include "base/utf8.h"
+#include "broker/call.h"
+#include "broker/coordination/coordination.h"
+#include "broker/handlers/partition_access.h"
+#include "coordinator/done.h"
+#include "coordinator/group_requests.h"
+#include "coordinator/group_slot.h"
+#include "wire/error_code.h"
+#include "wire/types.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// What handlers of the group APIs share.
+namespace kaas::broker {
+
+/// Has `ask(slot, done)` ask the slot of a group on the coordinators' loop; `done` runs on the
+/// call's reactor. Without such a slot here it gets `refused(error)`: NOT_COORDINATOR,
+/// COORDINATOR_LOAD_IN_PROGRESS.
+template <class Answer, class Ask, class Refused>
+void ask_group(const Call& call, std::string_view group_id, Ask ask, coordinator::Done<Answer> done,
+               Refused refused) {
+    auto& home = call.home();
+    coordinator::Done<Answer> at_home = [&home, done = std::move(done)](Answer answer) mutable {
+        home.post([done = std::move(done), answer = std::move(answer)]() mutable {
+            done(std::move(answer));
+        });
+    };
+    call.services().coordination.with_group(call.state().partitions.image(), group_id,
+                                            [ask = std::move(ask), done = std::move(at_home),
+                                             refused = std::move(refused)](auto slot) mutable {
+                                                if (!slot) return done(refused(slot.error()));
+                                                ask(**slot, std::move(done));
+                                            });
+}
+/// The same for answers that have a field for the error.
+template <class Answer, class Ask>
+void ask_group(const Call& call, std::string_view group_id, Ask ask,
+               coordinator::Done<Answer> done) {
+    ask_group<Answer>(call, group_id, std::move(ask), std::move(done), [](wire::ErrorCode error) {
+        Answer answer{};
+        answer.error = error;
+        return answer;
+    });
+}
+
+[[nodiscard]] inline std::optional<std::string> owned(const std::optional<wire::String>& text) {
+    if (!text) return std::nullopt;
+    return base::to_utf8(*text);
+}
+[[nodiscard]] inline std::string owned(const wire::Bytes& bytes) {
+    return std::string(base::as_text(bytes.view()));
+}
+[[nodiscard]] inline coordinator::MemberIdentity identity_of(
+    const wire::String& member_id, const std::optional<wire::String>& group_instance_id) {
+    return {.member_id = base::to_utf8(member_id), .group_instance_id = owned(group_instance_id)};
+}
+[[nodiscard]] inline wire::Bytes to_bytes(std::string_view text) {
+    return wire::Bytes(base::as_bytes(text));
+}
+
+/// Outcomes by topic, as Apache's response builders gather them: those of the broker first, then a
+/// coordinator's, each topic once. `Topic` is a response's.
+template <class Topic>
+class TopicOutcomes {
+public:
+    explicit TopicOutcomes(std::vector<Topic>& topics, bool by_id = false)
+        : topics_(topics), by_id_(by_id) {}
+
+    void add(std::string_view name, const base::Uuid& id, std::int32_t partition,
+             wire::ErrorCode error) {
+        auto& out = topic(name, id).partitions.emplace_back();
+        out.partition_index = partition;
+        out.error_code = error;
+    }
+    void add(const std::vector<coordinator::TopicOutcome>& outcomes) {
+        for (const auto& one : outcomes) {
+            for (const auto& partition : one.partitions) {
+                add(one.name, one.id.uuid, partition.partition.value(), partition.error);
+            }
+        }
+    }
+
+private:
+    Topic& topic(std::string_view name, const base::Uuid& id) {
+        const auto same = [&](const Topic& known) {
+            if constexpr (requires { known.topic_id; }) {
+                if (by_id_) return known.topic_id == id;
+            }
+            return known.name == name;
+        };
+        if (const auto found = std::ranges::find_if(topics_, same); found != topics_.end()) {
+            return *found;
+        }
+        auto& made = topics_.emplace_back();
+        made.name = name;
+        if constexpr (requires { made.topic_id; }) made.topic_id = id;
+        return made;
+    }
+
+    std::vector<Topic>& topics_;
+    const bool by_id_;
+};
+
+/// Sorts out what a request names: `exists(topic, partition)` for each partition that is there, the
+/// rest into `outcomes`.
+template <class Asked, class Outcomes, class Exists>
+void sort_out(const Call& call, const Asked& asked, bool by_id, Outcomes& outcomes,
+              Exists&& exists) {
+    base::Uuid id{};
+    if constexpr (requires { asked.topic_id; }) id = asked.topic_id;
+    const auto* topic = find_topic(call, {asked.name, id, by_id});
+    const auto missing = by_id && topic == nullptr ? wire::ErrorCode::kUnknownTopicId
+                                                   : wire::ErrorCode::kUnknownTopicOrPartition;
+    const std::string_view name = topic == nullptr ? asked.name.view() : topic->name;
+    for (const auto& partition : asked.partitions) {
+        const base::PartitionId index(partition.partition_index);
+        if (topic != nullptr && topic->partition(index) != nullptr) {
+            exists(*topic, partition);
+        } else {
+            outcomes.add(name, topic == nullptr ? id : topic->id.uuid, partition.partition_index,
+                         missing);
+        }
+    }
+}
+
+}  // namespace kaas::broker
