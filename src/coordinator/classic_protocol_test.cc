@@ -535,7 +535,7 @@ TEST(Leadership, EndsBeforeAnAssignmentIsDurable) {
     auto synced = sync(slot, sync_request(leader));
     slot->close();
     EXPECT_EQ(synced->error, ErrorCode::kNotCoordinator);
-    slot.journal->flush();
+    slot.journal->settle_waiting();
     EXPECT_EQ(slot.timers.size(), 0U) << "no timer begins after the end";
 }
 

@@ -57,7 +57,7 @@ TEST(DescribeGroups, WhoeverDoesNotLeadSaysSo) {
     TestSlot slot;
     Reply<DescribeGroupsAnswer> reply;
     slot->describe({kGroup, "h"}, reply.done());
-    slot.journal->lose();
+    slot.journal->settle_waiting(false);
     ASSERT_EQ(reply->size(), 2U);
     EXPECT_EQ((*reply)[1].error, ErrorCode::kNotCoordinator);
     EXPECT_EQ((*reply)[1].group_id, "h");

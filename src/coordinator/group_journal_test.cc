@@ -27,7 +27,7 @@ struct Loaded {
     base::metrics::Registry registry;
     GroupMetrics metrics{registry};
     GroupConfig config;
-    MemoryJournal journal;
+    ManualJournal journal;
     GroupSlot slot{journal, timers, clock, config, metrics};
 
     std::string picture(std::string_view text) {

@@ -60,7 +60,7 @@ TEST(OffsetCommit, AnswerComesWhenTheOffsetIsDurable) {
     Reply<OffsetCommitAnswer> lost;
     slot->commit({.group_id = kGroup, .member = {}, .topics = {commit_topic("t", {2})}},
                  lost.done());
-    slot.journal->lose();
+    slot.journal->settle_waiting(false);
     EXPECT_EQ(lost->topics[0].partitions[0].error, ErrorCode::kNotCoordinator);
 }
 
@@ -194,7 +194,7 @@ TEST(OffsetFetch, WaitsForACheckOfTheLeadership) {
     Reply<OffsetFetchAnswer> reply;
     slot->fetch({.group_id = kGroup}, reply.done());
     EXPECT_FALSE(reply.came());
-    slot.journal->lose();
+    slot.journal->settle_waiting(false);
     EXPECT_EQ(reply->error, ErrorCode::kNotCoordinator);
 }
 

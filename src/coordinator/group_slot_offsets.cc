@@ -42,6 +42,14 @@ std::size_t utf16_length(std::string_view utf8) {
     return length;
 }
 
+/// As Java adds and subtracts: times come from clients and from journals.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 OffsetCommitAnswer all_with(const std::vector<CommitTopic>& topics, ErrorCode error) {
     OffsetCommitAnswer answer;
     for (const auto& topic : topics) {
@@ -129,7 +137,7 @@ void GroupSlot::commit(OffsetCommitRequest request, Done<OffsetCommitAnswer> don
     }
     const auto now = clock_.wall_ms();
     CommitHead head{.committed_ms = now};
-    if (request.retention) head.expires_ms = now + request.retention->count();
+    if (request.retention) head.expires_ms = plus(now, request.retention->count());
     write(head, request.group_id, request.topics, answer,
           [&](std::string_view topic, base::PartitionId partition, OffsetEntry entry) {
               // A group of offsets alone begins with its first one.
@@ -341,7 +349,7 @@ bool GroupSlot::expire_offsets(Group& group) {
         const bool by_group = group.protocol_type() && is_empty;
         const auto since =
             by_group ? group.since_ms().value_or(entry.committed_ms) : entry.committed_ms;
-        return now - since >= config_.offsets_retention.count();
+        return minus(now, since) >= config_.offsets_retention.count();
     };
     Places places;
     for (const auto& [topic, partitions] : group.offsets.committed()) {

@@ -191,9 +191,9 @@ TEST(TransactionalOffsets, MarkerThatIsSentAgainWritesNothing) {
     TestSlot slot;
     EXPECT_EQ(commit_in_transaction(slot, pending(kOne, {5})), ErrorCode::kNone);
     EXPECT_EQ(end(slot, marker(kOne, true)), ErrorCode::kNone);
-    const auto lines = slot.journal->lines().size();
+    const auto lines = slot.journal->lines.size();
     EXPECT_EQ(end(slot, marker(kOne, true)), ErrorCode::kNone);
-    EXPECT_EQ(slot.journal->lines().size(), lines);
+    EXPECT_EQ(slot.journal->lines.size(), lines);
 }
 
 TEST(TransactionalOffsets, MarkerIsAnsweredWhenItIsDurable) {
@@ -201,7 +201,7 @@ TEST(TransactionalOffsets, MarkerIsAnsweredWhenItIsDurable) {
     Reply<ErrorCode> reply;
     slot->end_transaction(marker(kOne, true), reply.done());
     EXPECT_FALSE(reply.came());
-    slot.journal->lose();
+    slot.journal->settle_waiting(false);
     EXPECT_EQ(*reply, ErrorCode::kNotCoordinator);
 }
 

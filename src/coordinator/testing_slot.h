@@ -12,7 +12,7 @@
 #include "coordinator/group_metrics.h"
 #include "coordinator/group_requests.h"
 #include "coordinator/group_slot.h"
-#include "coordinator/slot_writer.h"
+#include "coordinator/testing_journal.h"
 #include "storage/testing_seeds.h"
 
 #include <boost/json/object.hpp>
@@ -34,49 +34,6 @@ namespace kaas::coordinator::testing {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// A journal whose changes become durable when the test says so.
-class MemoryJournal final : public SlotWriter {
-public:
-    void append(std::string change) override { lines_.push_back(std::move(change)); }
-    void settle(Settled done) override { waiting_.push_back({std::move(done), lines_.size()}); }
-
-    /// Everything so far is durable; what the answers lead to is not yet. Returns whether there was
-    /// anything.
-    bool flush() { return finish(true); }
-    /// The leadership is over.
-    void lose() { finish(false); }
-
-    /// The file begins anew with a picture, which is durable at once.
-    void rotate() {
-        lines_.clear();
-        settled_ = 0;
-        for (auto& one : waiting_) one.lines = 0;
-    }
-
-    [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
-    /// So many of them were durable when somebody was answered.
-    [[nodiscard]] std::size_t settled_lines() const { return settled_; }
-
-private:
-    struct Waiting {
-        Settled done;
-        std::size_t lines;
-    };
-    bool finish(bool durable) {
-        if (waiting_.empty()) return false;
-        auto now = std::exchange(waiting_, {});
-        for (auto& [done, lines] : now) {
-            if (durable) settled_ = std::max(settled_, lines);
-            done(durable);
-        }
-        return true;
-    }
-
-    std::vector<std::string> lines_;
-    std::vector<Waiting> waiting_;
-    std::size_t settled_ = 0;
-};
 
 /// An answer that may come later.
 template <class Answer>
@@ -122,9 +79,9 @@ public:
     [[nodiscard]] GroupSlot& operator*() { return *slot_; }
     [[nodiscard]] GroupSlot* operator->() { return slot_.get(); }
 
-    /// Lets time pass, timer by timer; everything is durable at once.
-    void pass(milliseconds time) {
-        settle();
+    /// Lets time pass, timer by timer; everything is durable at once, or nothing is.
+    void pass(milliseconds time, bool durable = true) {
+        if (durable) settle();
         const auto until = clock.now() + time;
         while (true) {
             const auto next = timers.next_deadline();
@@ -135,20 +92,17 @@ public:
             bool ran = false;
             while (auto work = timers.take_due(clock.now())) {
                 work();
-                settle();
+                if (durable) settle();
                 ran = true;
             }
             if (!ran && clock.now() >= until) return;
         }
     }
     /// Everything is durable, and what follows from it too.
-    void settle() {
-        while (journal->flush()) {
-        }
-    }
+    void settle() { journal->settle_all(); }
     /// The broker dies; another one loads what its journal says, all of it or a beginning.
     void restart(std::size_t lines = ~std::size_t{0}) {
-        auto kept = journal->lines();
+        auto kept = journal->lines;
         kept.resize(std::min(lines, kept.size()));
         end();
         open(kept);
@@ -162,19 +116,19 @@ public:
     [[nodiscard]] boost::json::object reloaded() {
         base::metrics::Registry unseen;
         GroupMetrics others(unseen);
-        MemoryJournal unused;
+        ManualJournal unused;
         GroupSlot copy(unused, timers, clock, config, others);
-        load(copy, journal->lines());
+        load(copy, journal->lines);
         return copy.picture();
     }
-    [[nodiscard]] const std::string& last_line() const { return journal->lines().back(); }
+    [[nodiscard]] const std::string& last_line() const { return journal->lines.back(); }
 
     base::ManualClock clock;
     base::TimerQueue timers;
     base::metrics::Registry registry;
     GroupMetrics metrics{registry};
     GroupConfig config;
-    std::unique_ptr<MemoryJournal> journal;
+    std::unique_ptr<ManualJournal> journal;
 
 private:
     static base::Uuid next_id() {
@@ -192,7 +146,7 @@ private:
         }
     }
     void open(const std::vector<std::string>& lines) {
-        journal = std::make_unique<MemoryJournal>();
+        journal = std::make_unique<ManualJournal>();
         slot_ = std::make_unique<GroupSlot>(*journal, timers, clock, config, metrics, &next_id);
         load(*slot_, lines);
         beginning_ = slot_->picture();
@@ -201,7 +155,7 @@ private:
     void end() {
         if (slot_ == nullptr) return;
         slot_->close();
-        journal->lose();
+        journal->settle_waiting(false);
         slot_.reset();
         EXPECT_EQ(timers.size(), 0U) << "a timer outlives its slot";
     }

@@ -2,50 +2,20 @@
 
 #include "base/ids.h"
 #include "coordinator/done.h"
-#include "coordinator/slot_writer.h"
+#include "coordinator/testing_journal.h"
 #include "coordinator/transaction_requests.h"
 #include "coordinator/transaction_slot.h"
 #include "storage/transaction_marker.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <expected>
 #include <string>
 #include <utility>
-#include <vector>
 
 /// What is around a transaction slot, in the hands of a test.
 namespace kaas::coordinator::testing {
-
-/// A journal that makes durable what it is told to.
-class ManualJournal final : public SlotWriter {
-public:
-    void append(std::string change) override { lines.push_back(std::move(change)); }
-    void settle(Settled done) override { waiting_.push_back({lines.size(), std::move(done)}); }
-
-    /// Makes durable what the first that waits asked for. False when nobody waits.
-    bool settle_one(bool good = true) {
-        if (waiting_.empty()) return false;
-        auto [upto, done] = std::move(waiting_.front());
-        waiting_.pop_front();
-        if (good) durable = std::max(durable, upto);
-        done(good);
-        return true;
-    }
-    void settle_all() {
-        while (settle_one()) {
-        }
-    }
-    [[nodiscard]] bool anybody_waits() const { return !waiting_.empty(); }
-
-    std::vector<std::string> lines;
-    std::size_t durable = 0;  ///< lines
-
-private:
-    std::deque<std::pair<std::size_t, Settled>> waiting_;
-};
 
 /// Gives 1000, 1001, ...; at once, or when it is told to.
 class ManualIds final : public ProducerIdSource {

@@ -102,11 +102,10 @@ bool TransactionalProducers::knows(const storage::Marker& marker) const {
 }
 
 void TransactionalProducers::expire(std::int64_t now_ms, std::int64_t silence_ms) {
-    std::erase_if(producers_, [&](const auto& one) {
-        return !one.second.open && now_ms - one.second.seen_ms >= silence_ms;
-    });
-    std::erase_if(verifying_,
-                  [&](const auto& one) { return now_ms - one.second.since_ms >= silence_ms; });
+    const auto last = now_ms - silence_ms;
+    std::erase_if(producers_,
+                  [&](const auto& one) { return !one.second.open && one.second.seen_ms <= last; });
+    std::erase_if(verifying_, [&](const auto& one) { return one.second.since_ms <= last; });
 }
 
 }  // namespace kaas::coordinator
