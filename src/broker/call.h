@@ -9,6 +9,7 @@
 #include "wire/message.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,5 +72,16 @@ using CallPtr = std::shared_ptr<Call>;
 /// Runs `work` on the I/O pool, then `then` on the call's reactor. An exception of `work`, as when
 /// memory is short, costs this request its connection and nobody else anything.
 void run_on_pool(CallPtr call, base::Executor::Work work, base::Executor::Work then);
+
+/// A callback for another thread: runs `done` on the thread of `home` with what it is called with.
+template <class Answer>
+[[nodiscard]] std::move_only_function<void(Answer)> brought_home(
+    base::Executor& home, std::move_only_function<void(Answer)> done) {
+    return [&home, done = std::move(done)](Answer answer) mutable {
+        home.post([done = std::move(done), answer = std::move(answer)]() mutable {
+            done(std::move(answer));
+        });
+    };
+}
 
 }  // namespace kaas::broker

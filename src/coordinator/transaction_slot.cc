@@ -134,14 +134,14 @@ void TransactionSlot::fetch_id(Handler<Request, Answer> handler, Request request
 
 void TransactionSlot::init_producer_id(InitProducerIdRequest request,
                                        Done<InitProducerIdAnswer> done) {
-    if (const auto error = check_init(request); error != ErrorCode::kNone)
+    if (const auto error = check(request, services_.config); error != ErrorCode::kNone)
         return done({.error = error});
     init(std::move(request), std::move(done), {});
 }
 
-ErrorCode TransactionSlot::check_init(const InitProducerIdRequest& request) const {
+ErrorCode TransactionSlot::check(const InitProducerIdRequest& request,
+                                 const TransactionConfig& config) {
     if (request.transactional_id.empty()) return ErrorCode::kInvalidRequest;
-    const auto& config = services_.config;
     if (request.enable_two_phase_commit && !config.two_phase_commit)
         return ErrorCode::kTransactionalIdAuthorizationFailed;
     if (request.keep_prepared) return ErrorCode::kUnsupportedVersion;

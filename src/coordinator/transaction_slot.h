@@ -109,11 +109,15 @@ public:
     static constexpr std::chrono::milliseconds kFirstRetry{20};
     static constexpr std::chrono::milliseconds kLongestRetry{1'000};
 
+    /// What no slot would take. Thread: any. Errors: INVALID_REQUEST,
+    /// TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, INVALID_TRANSACTION_TIMEOUT.
+    [[nodiscard]] static ErrorCode check(const InitProducerIdRequest& request,
+                                         const TransactionConfig& config);
+
     explicit TransactionSlot(const TransactionServices& services);
     ~TransactionSlot() override;
 
-    /// Errors: INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION,
-    /// INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS (also when it had to abort what was
+    /// Errors: those of `check`, CONCURRENT_TRANSACTIONS (also when it had to abort what was
     /// ongoing), PRODUCER_FENCED, UNKNOWN_SERVER_ERROR, those of the source of producer ids.
     void init_producer_id(InitProducerIdRequest request, Done<InitProducerIdAnswer> done);
     /// Errors: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
@@ -168,7 +172,6 @@ private:
     void add(AddPartitionsRequest request, Done<ErrorCode> done, Attempt attempt);
     void end(EndTxnRequest request, Done<EndTxnAnswer> done, Attempt attempt);
 
-    [[nodiscard]] ErrorCode check_init(const InitProducerIdRequest& request) const;
     /// Gives the producer the epoch of its next life. Error: PRODUCER_FENCED, UNKNOWN_SERVER_ERROR.
     [[nodiscard]] ErrorCode begin_life(TransactionMetadata& metadata,
                                        const InitProducerIdRequest& request,

@@ -151,6 +151,16 @@ def fetch_body(topic, offset=0, partition=0, maximum=1 << 20, wait=0, minimum=0,
 
 TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 PORTS = {"port"}
+TIMES = {"log_append_time_ms", "transaction_start_time_ms"}
+# Lists that Apache gives in the order of a hash table, and by what they are put in order here.
+UNORDERED = {
+    "partition_responses": "index",
+    "results_by_topic_v3_and_below": "name",
+    "results_by_transaction": "transactional_id",
+    "topic_results": "name",
+    "results_by_partition": "partition_index",
+    "markers": "producer_id",
+}
 
 
 class Normaliser:
@@ -176,9 +186,9 @@ class Normaliser:
             if name == "configs":  # no order either
                 return {v["name"]: self.value("", {k: x for k, x in v.items() if k != "name"})
                         for v in value}
-            if name == "partition_responses":  # in the order of a hash table
-                value = sorted(value, key=lambda v: v["index"])
-            if name == "partitions" and any("low_watermark" in v for v in value):  # likewise
+            if name in UNORDERED:
+                value = sorted(value, key=lambda v: v[UNORDERED[name]])
+            if name == "partitions" and any(isinstance(v, dict) and "low_watermark" in v for v in value):
                 value = sorted(value, key=lambda v: v["partition_index"])
             return [self.value(name, v) for v in value]
         if isinstance(value, uuid.UUID):
@@ -193,7 +203,7 @@ class Normaliser:
             return self.number("session", value)
         if name == "producer_id" and value >= 0:
             return self.number("producer", value)
-        if name == "log_append_time_ms" and value > 0:
+        if name in TIMES and value > 0:
             return "<time>"
         if name == "records" and value is not None:
             return [self.header(h) for h in batch.headers(value)]
@@ -205,6 +215,11 @@ class Normaliser:
         fields = dataclasses.asdict(header)
         if fields["attributes"] & 8:  # LogAppendTime: the broker's clock
             fields["max_timestamp"] = fields["crc"] = "<time>"
+        if fields["attributes"] & 16:  # of a transaction, whose producer id the broker gave
+            fields["producer_id"] = self.number("producer", fields["producer_id"])
+            fields["crc"] = "<producer>"
+        if fields["attributes"] & 32:  # a marker: the coordinator's clock
+            fields["base_timestamp"] = fields["max_timestamp"] = "<time>"
         return fields
 
 

@@ -12,10 +12,25 @@ namespace {
 
 using wire::ErrorCode;
 
+constexpr std::int16_t kLevelZeroFrom = 4;
+
 void advertise(wire::ApiVersionsResponse& response, const wire::Api& api) {
     response.api_keys.push_back({.api_key = static_cast<std::int16_t>(api.key),
                                  .min_version = api.advertised.min,
                                  .max_version = api.advertised.max});
+}
+
+/// What all brokers of a cluster have agreed on, as long as it cannot be changed (KIP-584). An
+/// epoch of -1 would make Java's clients look away.
+void advertise_features(wire::ApiVersionsResponse& response, std::int16_t version) {
+    response.finalized_features_epoch = 0;
+    response.finalized_features.push_back(
+        {.name = "transaction.version", .max_version_level = 2, .min_version_level = 2});
+    // Older clients take no lowest level of 0 (KIP-1022).
+    if (version >= kLevelZeroFrom) {
+        response.supported_features.push_back(
+            {.name = "transaction.version", .min_version = 0, .max_version = 2});
+    }
 }
 
 bool is_letter_or_digit(char c) {
@@ -59,6 +74,7 @@ wire::ApiVersionsResponse api_versions(const Call& call, const wire::ApiVersions
         call.peer().software_version = request.client_software_version.str();
     }
     for (const auto& handler : handlers()) advertise(response, wire::api(handler.key));
+    advertise_features(response, call.version());
     return response;
 }
 

@@ -28,18 +28,13 @@ namespace kaas::broker {
 template <class Answer, class Ask, class Refused>
 void ask_group(const Call& call, std::string_view group_id, Ask ask, coordinator::Done<Answer> done,
                Refused refused) {
-    auto& home = call.home();
-    coordinator::Done<Answer> at_home = [&home, done = std::move(done)](Answer answer) mutable {
-        home.post([done = std::move(done), answer = std::move(answer)]() mutable {
-            done(std::move(answer));
+    call.services().coordination.with_group(
+        call.state().partitions.image(), group_id,
+        [ask = std::move(ask), done = brought_home(call.home(), std::move(done)),
+         refused = std::move(refused)](auto slot) mutable {
+            if (!slot) return done(refused(slot.error()));
+            ask(**slot, std::move(done));
         });
-    };
-    call.services().coordination.with_group(call.state().partitions.image(), group_id,
-                                            [ask = std::move(ask), done = std::move(at_home),
-                                             refused = std::move(refused)](auto slot) mutable {
-                                                if (!slot) return done(refused(slot.error()));
-                                                ask(**slot, std::move(done));
-                                            });
 }
 /// The same for answers that have a field for the error.
 template <class Answer, class Ask>

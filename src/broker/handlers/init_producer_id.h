@@ -5,8 +5,8 @@
 
 namespace kaas::broker {
 
-/// InitProducerId (22) of idempotent producers (KIP-98): a new id with epoch 0. Transactional
-/// producers are told that their coordinator is not available: it does not exist yet.
+/// InitProducerId (22): a new id with epoch 0 for idempotent producers (KIP-98), what the
+/// coordinator of its transactional id gives for transactional ones (KIP-360).
 void init_producer_id(CallPtr call, wire::InitProducerIdRequest request);
 
 }  // namespace kaas::broker

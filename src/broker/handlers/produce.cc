@@ -1,7 +1,11 @@
 #include "broker/handlers/produce.h"
 
+#include "base/ids.h"
+#include "base/utf8.h"
 #include "broker/errors.h"
 #include "broker/handlers/partition_access.h"
+#include "broker/verification.h"
+#include "coordinator/transaction_requests.h"
 #include "storage/partition_log.h"
 #include "storage/repack.h"
 #include "wire/record_batch.h"
@@ -10,10 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kaas::broker {
@@ -24,6 +30,10 @@ using Partition = wire::ProduceResponse::PartitionProduceResponse;
 
 constexpr std::int16_t kByIdFrom = 13;
 constexpr std::int16_t kHintsFrom = 10;
+constexpr std::int16_t kAbortableFrom = 11;
+constexpr std::int16_t kAddsPartitionsFrom = 12;
+/// `storage::Append::transaction_version` of producers whose epoch stays.
+constexpr std::int8_t kVerifies = 1;
 
 std::optional<storage::Acks> parse_acks(std::int16_t acks) {
     switch (acks) {
@@ -34,16 +44,29 @@ std::optional<storage::Acks> parse_acks(std::int16_t acks) {
     }
 }
 
-bool is_transactional(const wire::ProduceRequest::PartitionProduceData& data) {
-    if (data.records.is_null()) return false;
-    auto header = wire::BatchHeader::parse(data.records.view());
-    return header && header->transactional();
-}
-
-bool has_transactional_batch(const wire::ProduceRequest& request) {
-    return std::ranges::any_of(request.topic_data, [](const auto& topic) {
-        return std::ranges::any_of(topic.partition_data, is_transactional);
-    });
+/// Why a batch of a transaction is not appended, as its producer hears it (Apache
+/// `ReplicaManager.handleProduceAppend`). What it can only repeat has a code that clients of any
+/// age repeat.
+struct Unverified {
+    ErrorCode error;
+    std::string why{};
+};
+Unverified explain(ErrorCode error, bool bumps) {
+    switch (error) {
+        case ErrorCode::kInvalidTxnState:
+            return {error, "The partition is not part of the transaction."};
+        case ErrorCode::kConcurrentTransactions:
+            if (bumps) return {error};
+            [[fallthrough]];
+        case ErrorCode::kNetworkException:
+        case ErrorCode::kCoordinatorLoadInProgress:
+        case ErrorCode::kCoordinatorNotAvailable:
+        case ErrorCode::kNotCoordinator:
+            return {ErrorCode::kNotEnoughReplicas,
+                    "The transaction coordinator could not be asked: " +
+                        std::string(wire::to_string(error))};
+        default: return {error};
+    }
 }
 
 /// One Produce request under way. Lives until its last batch is durable or has failed.
@@ -56,15 +79,12 @@ public:
     void start() {
         lay_out_answer();
         acks_ = parse_acks(request_.acks);
-        transactional_ = has_transactional_batch(request_);
+        find_producer();
+        // Before the rest, as in Apache; and the whole request, not the one batch.
+        if (refusal_ != ErrorCode::kNone) return append_all();
         look_up();
-        if (repacks_.empty()) return append_all();
-        // The connection's next request waits: its batches must not overtake these.
-        call_->services().io_pool.post([self = shared_from_this()] {
-            for (auto& repack : self->repacks_)
-                repack.result = repack.log->repack(repack.records, repack.faults);
-            self->call_->home().post([self] { self->append_all(); });
-        });
+        if (!producer_) return repack();
+        verify();
     }
 
 private:
@@ -78,9 +98,104 @@ private:
         storage::Result<storage::Repacked> result{};
     };
 
+    /// Of a batch that begins a transaction here: by what it was let through, or why not.
+    struct Judgement {
+        storage::VerificationGuard guard{};
+        std::optional<Unverified> refused{};
+    };
+
+    [[nodiscard]] std::optional<wire::BatchHeader> transactional_header(std::size_t t,
+                                                                        std::size_t p) const {
+        const auto& records = request_.topic_data[t].partition_data[p].records;
+        if (records.is_null()) return std::nullopt;
+        const auto header = wire::BatchHeader::parse(records.view());
+        if (!header || !header->transactional()) return std::nullopt;
+        return *header;
+    }
+    template <class Visit>
+    void for_each_partition(Visit visit) {
+        for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
+            for (std::size_t p = 0; p < request_.topic_data[t].partition_data.size(); ++p)
+                visit(t, p);
+        }
+    }
+
+    /// Whose transaction the request's batches belong to, if to any.
+    void find_producer() {
+        for_each_partition([this](std::size_t t, std::size_t p) {
+            const auto header = transactional_header(t, p);
+            if (!header) return;
+            if (!request_.transactional_id) {
+                refusal_ = ErrorCode::kTransactionalIdAuthorizationFailed;
+                return;
+            }
+            if (!header->has_producer_id()) return;
+            const coordinator::ProducerIdAndEpoch found{
+                base::ProducerId(header->producer_id), base::ProducerEpoch(header->producer_epoch)};
+            if (producer_.value_or(found) != found) refusal_ = ErrorCode::kInvalidProducerIdMapping;
+            producer_ = found;
+        });
+    }
+
+    /// Lets those batches through that begin a transaction, which their coordinator must know of
+    /// (KIP-890). The connection's next request waits: its batches must not overtake these.
+    void verify() {
+        const bool bumps = call_->version() >= kAddsPartitionsFrom;
+        const auto& settings = call_->services().config.settings;
+        transaction_version_ = bumps ? coordinator::kEpochBump : kVerifies;
+        if (!bumps && !settings.transaction_partition_verification_enable) {
+            transaction_version_ = 0;
+            return repack();
+        }
+        std::vector<coordinator::TransactionPartition> partitions;
+        std::vector<Judgement*> asked;
+        for_each_partition([&](std::size_t t, std::size_t p) {
+            const auto header = transactional_header(t, p);
+            if (!acks_ || !header || !header->has_producer_id() || !logs_[t][p]) return;
+            const auto verification = (*logs_[t][p])
+                                          ->begin_verification(producer_->id, producer_->epoch,
+                                                               header->base_sequence, bumps);
+            auto& judgement = judgements_[{t, p}];
+            if (!verification) {
+                judgement.refused = explain(to_wire(verification.error().code), bumps);
+            } else if (const auto* guard =
+                           std::get_if<storage::VerificationGuard>(&*verification)) {
+                judgement.guard = *guard;
+                asked.push_back(&judgement);
+                partitions.push_back({find_topic(*call_, topic_ref(t))->name,
+                                      base::PartitionId(answer_of(t, p).index)});
+            }
+        });
+        if (asked.empty()) return repack();
+        verify_transaction(*call_,
+                           {.transactional_id = base::to_utf8(*request_.transactional_id),
+                            .producer = *producer_,
+                            .partitions = std::move(partitions),
+                            .adds = bumps,
+                            .knows_abortable = call_->version() >= kAbortableFrom},
+                           [self = shared_from_this(), asked = std::move(asked),
+                            bumps](const std::vector<ErrorCode>& errors) {
+                               for (std::size_t i = 0; i < errors.size(); ++i) {
+                                   if (errors[i] == ErrorCode::kNone) continue;
+                                   asked[i]->refused = explain(errors[i], bumps);
+                               }
+                               self->repack();
+                           });
+    }
+
+    void repack() {
+        if (repacks_.empty()) return append_all();
+        // The connection's next request waits, as for a verification.
+        call_->services().io_pool.post([self = shared_from_this()] {
+            for (auto& repack : self->repacks_)
+                repack.result = repack.log->repack(repack.records, repack.faults);
+            self->call_->home().post([self] { self->append_all(); });
+        });
+    }
+
     /// Finds each partition's log, once, and what must be packed anew.
     void look_up() {
-        if (!acks_ || transactional_) return;
+        if (!acks_) return;
         logs_.resize(request_.topic_data.size());
         for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
             const auto& partitions = request_.topic_data[t].partition_data;
@@ -99,11 +214,7 @@ private:
 
     void append_all() {
         open_ = 1;  // this loop: no early answer while it runs
-        for (std::size_t t = 0; t < request_.topic_data.size(); ++t) {
-            for (std::size_t p = 0; p < request_.topic_data[t].partition_data.size(); ++p) {
-                append(t, p);
-            }
-        }
+        for_each_partition([this](std::size_t t, std::size_t p) { append(t, p); });
         if (acks_ == storage::Acks::kNone) return finish_without_answer();
         call_->pass();
         close_one();
@@ -133,8 +244,8 @@ private:
     }
 
     void append(std::size_t t, std::size_t p) {
+        if (refusal_ != ErrorCode::kNone) return fail(t, p, refusal_, {});
         if (!acks_) return fail(t, p, ErrorCode::kInvalidRequiredAcks, {});
-        if (transactional_) return fail(t, p, refuse_transaction(), {});
         const auto& asked = request_.topic_data[t].partition_data[p];
         const auto& log = logs_[t][p];
         if (!log) return fail(t, p, log.error(), {});
@@ -142,6 +253,12 @@ private:
             return fail(t, p, ErrorCode::kInvalidRecord, "No records were sent.");
         }
         storage::Append append;
+        append.transaction_version = transaction_version_;
+        if (const auto judged = judgements_.find({t, p}); judged != judgements_.end()) {
+            const auto& [guard, refused] = judged->second;
+            if (refused) return fail(t, p, refused->error, refused->why);
+            append.verification = guard;
+        }
         append.frame = call_->frame();
         append.records = asked.records.writable();
         if (auto* repack = repack_of(t, p); repack != nullptr) {
@@ -190,12 +307,6 @@ private:
         }
     }
 
-    /// There are no transactions to write in yet. Apache refuses the whole request too.
-    [[nodiscard]] ErrorCode refuse_transaction() const {
-        return request_.transactional_id ? ErrorCode::kInvalidTxnState
-                                         : ErrorCode::kTransactionalIdAuthorizationFailed;
-    }
-
     void settle(std::size_t t, std::size_t p, storage::Result<storage::Appended> result) {
         if (result) {
             auto& out = answer_of(t, p);
@@ -241,7 +352,11 @@ private:
     wire::ProduceRequest request_;
     wire::ProduceResponse response_;
     std::optional<storage::Acks> acks_;
-    bool transactional_ = false;
+    /// Of the whole request.
+    ErrorCode refusal_ = ErrorCode::kNone;
+    std::optional<coordinator::ProducerIdAndEpoch> producer_;
+    std::int8_t transaction_version_ = kVerifies;
+    std::map<std::pair<std::size_t, std::size_t>, Judgement> judgements_;
     /// By topic and partition of the request.
     std::vector<std::vector<std::expected<storage::LogPtr, ErrorCode>>> logs_;
     std::vector<Repack> repacks_;

@@ -1,5 +1,7 @@
 #include "broker/handlers/registry.h"
 
+#include "broker/handlers/add_offsets_to_txn.h"
+#include "broker/handlers/add_partitions_to_txn.h"
 #include "broker/handlers/alter_replica_log_dirs.h"
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/create_partitions.h"
@@ -13,6 +15,8 @@
 #include "broker/handlers/describe_log_dirs.h"
 #include "broker/handlers/describe_producers.h"
 #include "broker/handlers/describe_topic_partitions.h"
+#include "broker/handlers/describe_transactions.h"
+#include "broker/handlers/end_txn.h"
 #include "broker/handlers/fetch.h"
 #include "broker/handlers/find_coordinator.h"
 #include "broker/handlers/heartbeat.h"
@@ -21,6 +25,7 @@
 #include "broker/handlers/leave_group.h"
 #include "broker/handlers/list_groups.h"
 #include "broker/handlers/list_offsets.h"
+#include "broker/handlers/list_transactions.h"
 #include "broker/handlers/metadata.h"
 #include "broker/handlers/offset_commit.h"
 #include "broker/handlers/offset_delete.h"
@@ -28,6 +33,8 @@
 #include "broker/handlers/offset_for_leader_epoch.h"
 #include "broker/handlers/produce.h"
 #include "broker/handlers/sync_group.h"
+#include "broker/handlers/txn_offset_commit.h"
+#include "broker/handlers/write_txn_markers.h"
 #include "broker/refusals.h"
 #include "wire/message.h"
 
@@ -93,6 +100,11 @@ constexpr Handler kHandlers[] = {
     handler<&delete_records>(),
     handler<&init_producer_id>(),
     handler<&offset_for_leader_epoch>(),
+    handler<&add_partitions_to_txn>(),
+    handler<&add_offsets_to_txn>(),
+    handler<&end_txn>(),
+    handler<&write_txn_markers>(),
+    handler<&txn_offset_commit>(),
     handler<&describe_configs>(),
     handler<&alter_replica_log_dirs>(),
     handler<&describe_log_dirs>(),
@@ -101,6 +113,8 @@ constexpr Handler kHandlers[] = {
     handler<&offset_delete>(),
     handler<&describe_cluster>(),
     handler<&describe_producers>(),
+    handler<&describe_transactions>(),
+    handler<&list_transactions>(),
     handler<&describe_topic_partitions>(),
 };
 static_assert(std::ranges::is_sorted(kHandlers, {}, &Handler::key));

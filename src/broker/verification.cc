@@ -1,0 +1,61 @@
+#include "broker/verification.h"
+
+#include "broker/handlers/transaction_calls.h"
+#include "catalog/slot.h"
+#include "coordinator/transaction_slot.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace kaas::broker {
+namespace {
+
+using wire::ErrorCode;
+using Errors = std::vector<ErrorCode>;
+
+/// To who writes, a fenced producer is one with an old epoch.
+ErrorCode for_writer(ErrorCode error, bool knows_abortable) {
+    if (error == ErrorCode::kProducerFenced) return ErrorCode::kInvalidProducerEpoch;
+    if (error == ErrorCode::kTransactionAbortable && !knows_abortable)
+        return ErrorCode::kInvalidTxnState;
+    return error;
+}
+
+}  // namespace
+
+void verify_transaction(const Call& call, VerificationRequest request,
+                        coordinator::Done<Errors> done) {
+    const auto count = request.partitions.size();
+    const auto topic = catalog::slot_topic(catalog::SlotKind::kTransaction);
+    if (call.state().partitions.image().topic(topic) == nullptr)
+        return done(Errors(count, ErrorCode::kCoordinatorNotAvailable));
+    auto told = [knows = request.knows_abortable, done = std::move(done)](Errors errors) mutable {
+        for (auto& error : errors) error = for_writer(error, knows);
+        done(std::move(errors));
+    };
+    const auto id = request.transactional_id;
+    if (request.adds) {
+        return ask_transactions<ErrorCode>(
+            call, id,
+            [request = std::move(request)](auto& slot, auto answered) mutable {
+                slot.add_partitions({.transactional_id = std::move(request.transactional_id),
+                                     .producer = request.producer,
+                                     .partitions = std::move(request.partitions),
+                                     .version = coordinator::kEpochBump},
+                                    std::move(answered));
+            },
+            [count, told = std::move(told)](ErrorCode error) mutable {
+                told(Errors(count, error));
+            });
+    }
+    ask_transactions<Errors>(
+        call, id,
+        [request = std::move(request)](auto& slot, auto answered) {
+            slot.verify_partitions({request.transactional_id, request.producer, request.partitions},
+                                   std::move(answered));
+        },
+        std::move(told), [count](ErrorCode error) { return Errors(count, error); });
+}
+
+}  // namespace kaas::broker
