@@ -7,6 +7,7 @@
 #include "broker/coordination/coordination.h"
 #include "broker/coordination/marker_sender.h"
 #include "broker/coordination/producer_id_source.h"
+#include "broker/coordination/slot_topics.h"
 #include "broker/dispatcher.h"
 #include "broker/handlers/registry.h"
 #include "broker/health.h"
@@ -316,6 +317,7 @@ private:
             static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
             base::Clock::system(), metrics_);
         producer_ids_.emplace(node_->controller());
+        slot_topics_.emplace(node_->controller(), base::Clock::system());
         producer_id_source_.begin(*producer_ids_, coordination_.loop());
         marker_sender_.begin(*node_, coordination_);
         coordination_.begin();
@@ -327,6 +329,7 @@ private:
                                    .fetch_sessions = *fetch_sessions_,
                                    .producer_ids = *producer_ids_,
                                    .coordination = coordination_,
+                                   .slot_topics = *slot_topics_,
                                    .refusals = Refusals(metrics_)});
         for (std::size_t i = 0; i < reactors_.size(); ++i) {
             services_->states.emplace(
@@ -395,6 +398,7 @@ private:
     std::optional<storage::LogCleaner> cleaner_;
     std::optional<FetchSessions> fetch_sessions_;
     std::optional<ProducerIds> producer_ids_;
+    std::optional<SlotTopics> slot_topics_;
     std::optional<Services> services_;
     std::unique_ptr<telemetry::HealthServer> health_;
     std::atomic<bool> draining_ = false;

@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "broker/config/broker_config.h"
 #include "broker/coordination/coordination.h"
+#include "broker/coordination/slot_topics.h"
 #include "broker/fetch_sessions.h"
 #include "broker/parked_fetches.h"
 #include "broker/producer_ids.h"
@@ -38,6 +39,7 @@ struct Services {
     FetchSessions& fetch_sessions;
     ProducerIds& producer_ids;
     Coordination& coordination;
+    SlotTopics& slot_topics;
     Refusals refusals;
 
     /// Filled at start, by reactor; never changes while requests come.

@@ -97,7 +97,8 @@ std::optional<Mark> mark_of(const json::object& line) {
 }
 
 /// Takes one line below the picture into `chapter`; gives what is wrong with it, if anything.
-std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
+std::optional<std::string_view> take_line(json::object line, std::uint64_t offset,
+                                          Chapter& chapter) {
     EpochState& state = chapter.state;
     if (state.released) return "a line behind the release";
     const auto mark = mark_of(line);
@@ -123,7 +124,7 @@ std::optional<std::string_view> take_line(json::object line, Chapter& chapter) {
         return "a line of the log's own that this version does not know";
     }
     line.stable_erase(kLogKey);  // `name` was in there
-    state.lines.push_back({.kind = kind, .object = std::move(line)});
+    state.lines.push_back({.kind = kind, .object = std::move(line), .offset = offset});
     if (kind != EpochLine::Kind::kChange) {
         state.vouched_lines = state.lines.size();
         state.picture_vouched = true;
@@ -150,7 +151,7 @@ Result<std::optional<Chapter>> read_chapter(Volume& volume, const EpochLogPath& 
     chapter.state.picture = std::move(file.lines.front());
     chapter.state.picture.stable_erase(kLogKey);
     for (std::size_t i = 1; i < file.lines.size(); ++i) {
-        if (auto wrong = take_line(std::move(file.lines[i]), chapter)) {
+        if (auto wrong = take_line(std::move(file.lines[i]), file.offsets[i], chapter)) {
             return corrupt(name, file.offsets[i], *wrong);
         }
     }

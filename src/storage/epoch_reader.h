@@ -20,6 +20,7 @@ namespace kaas::storage {
 struct EpochLine {
     enum class Kind { kChange, kSynced, kReleased } kind = Kind::kChange;
     boost::json::object object;
+    std::uint64_t offset = 0;  ///< of the line in its file
 };
 
 /// What an epoch says: its picture and what happened to it since.

@@ -253,6 +253,8 @@ private:
 struct InheritedSlot {
     boost::json::object picture;
     std::vector<boost::json::object> changes;
+    std::string file;                      ///< that all of it stands in
+    std::vector<std::uint64_t> offsets{};  ///< of each change in it
 };
 
 struct OpenedSlot {

@@ -20,12 +20,16 @@ namespace {
     return JournalKey{.partition = options.partition, .epoch = options.epoch};
 }
 
-[[nodiscard]] InheritedSlot inherit(EpochState state) {
-    InheritedSlot slot{.picture = std::move(state.picture), .changes = {}};
+[[nodiscard]] InheritedSlot inherit(const EpochLogPath& path, EpochState state) {
+    InheritedSlot slot{.picture = std::move(state.picture),
+                       .changes = {},
+                       .file = path.file(state.epoch, state.file)};
     slot.picture.erase(SlotLog::kOwnerKey);
     slot.picture.erase(SlotLog::kJournalKey);
     for (auto& line : state.lines) {
-        if (line.kind == EpochLine::Kind::kChange) slot.changes.push_back(std::move(line.object));
+        if (line.kind != EpochLine::Kind::kChange) continue;
+        slot.changes.push_back(std::move(line.object));
+        slot.offsets.push_back(line.offset);
     }
     return slot;
 }
@@ -62,7 +66,7 @@ Result<OpenedSlot> SlotLog::open(SlotLogOptions options) {
     if (found.settled) forget_in_journals(log_dir, options.partition, options.epoch);
     OpenedSlot opened;
     opened.log = std::shared_ptr<SlotLog>(new SlotLog(std::move(options), found));
-    if (slot) opened.inherited = inherit(std::move(*slot));
+    if (slot) opened.inherited = inherit(path, std::move(*slot));
     return opened;
 }
 

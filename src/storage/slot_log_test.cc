@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -85,6 +86,28 @@ TEST_F(SlotLogTest, WhatSettledIsThereAfterAPowerCutAndNothingElse) {
     restart();
     log = open(1);
     EXPECT_EQ(slot_.values, (Strings{"a", "b"}));
+}
+
+TEST_F(SlotLogTest, ATakerIsToldWhereEachChangeStands) {
+    auto log = open(0);
+    for (const auto* value : {"a", "b", "c"}) {
+        slot_.add(value);
+        EXPECT_TRUE(settles(*log));
+    }
+    EXPECT_TRUE(log->release(0ms));
+    restart();
+    const auto taken = SlotLog::open(
+        testing::slot_options(life_->log_dir, 17, 1, candidates_below(volume_, 1, 0, true)));
+    ASSERT_TRUE(taken) << taken.error().context;
+    ASSERT_TRUE(taken->inherited);
+    EXPECT_EQ(taken->inherited->file, "__cluster/groups/17/00000000/slot-1.jsonl");
+    const auto whole = text(0);
+    ASSERT_EQ(taken->inherited->offsets.size(), taken->inherited->changes.size());
+    for (std::size_t i = 0; i < taken->inherited->changes.size(); ++i) {
+        const auto line = whole.substr(taken->inherited->offsets[i]);
+        const auto& value = taken->inherited->changes[i].at("add").as_string();
+        EXPECT_LT(line.find(std::string(value)), line.find('\n')) << line;
+    }
 }
 
 TEST_F(SlotLogTest, AnUnwrittenSlotHasNothingToReplayAndWritesNothing) {

@@ -6,7 +6,10 @@
 #include "catalog/slot.h"
 #include "storage/error.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -40,18 +43,18 @@ bool is_led(const catalog::Image& image, const catalog::Partition& slot, base::B
 }
 
 storage::Result<void> load(coordinator::SlotMachine& machine,
-                           const storage::InheritedSlot& inherited, const std::string& directory) {
-    const auto refuse = [&](const std::string& where, const catalog::Error& error) {
-        return storage::fail(storage::ErrorCode::kCorrupt,
-                             directory + ", " + where + ": " + error.context);
+                           const storage::InheritedSlot& inherited) {
+    const auto refuse = [&](std::uint64_t offset, const catalog::Error& error) {
+        return storage::fail(
+            storage::ErrorCode::kCorrupt,
+            fmt::format("{} at byte {}: {}", inherited.file, offset, error.context));
     };
     if (auto loaded = machine.load_picture(inherited.picture); !loaded) {
-        return refuse("its picture", loaded.error());
+        return refuse(0, loaded.error());
     }
     for (std::size_t i = 0; i < inherited.changes.size(); ++i) {
         if (auto loaded = machine.load_change(inherited.changes[i]); !loaded) {
-            return refuse("change " + std::to_string(i + 1) + " behind its picture",
-                          loaded.error());
+            return refuse(inherited.offsets[i], loaded.error());
         }
     }
     return {};
@@ -110,7 +113,7 @@ storage::Result<void> Coordination::take_seat(const cluster::SlotId& id, storage
                                               const typename SlotSeat<Machine>::Make& make) {
     auto seat = std::make_shared<SlotSeat<Machine>>(loop_, opened.log, make);
     if (opened.inherited) {
-        KAAS_TRY(load(seat->machine(), *opened.inherited, opened.log->directory()));
+        KAAS_TRY(load(seat->machine(), *opened.inherited));
     }
     loop_.post([this, slot = id.slot, seat = std::move(seat)] {
         seats<Machine>()[slot] = seat;

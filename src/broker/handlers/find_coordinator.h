@@ -5,10 +5,10 @@
 
 namespace kaas::broker {
 
-/// FindCoordinator (10). No coordinator exists yet: every known type of key gets the retriable
-/// COORDINATOR_NOT_AVAILABLE, in the one-key form before version 4 and per key from then on
-/// (KIP-699).
-[[nodiscard]] wire::FindCoordinatorResponse find_coordinator(
-    const Call& call, const wire::FindCoordinatorRequest& request);
+/// FindCoordinator (10): the leader of the slot that a group's or transaction's id falls on, as the
+/// asker's listener reaches it. One key before version 4, any number from then on (KIP-699). The
+/// first to look for a coordinator waits until its slots are served. There are no share
+/// coordinators (KIP-932): their keys get COORDINATOR_NOT_AVAILABLE.
+void find_coordinator(CallPtr call, wire::FindCoordinatorRequest request);
 
 }  // namespace kaas::broker
