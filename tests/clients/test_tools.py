@@ -13,16 +13,19 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
-def tool(kaas_or_other):
+def tool(kaas_or_other, tools):
     def run(name, *arguments, input=None, fails=False):
         server = ["--bootstrap-server", kaas_or_other.bootstrap]
         # It belongs to the verb in one, and comes before it in another.
         words = [*arguments, *server] if name == "kafka-cluster" else [*server, *arguments]
-        done = subprocess.run(
-            apache.tool_command(name, *words),
-            input=input, capture_output=True, text=True, timeout=90)
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        if input is None:
+            code, printed = tools.run(name, *words)
+        else:
+            done = subprocess.run(apache.tool_command(name, *words), input=input, capture_output=True,
+                                  text=True, timeout=90, check=False)
+            code, printed = done.returncode, done.stdout + done.stderr
+        assert (code != 0) == fails, printed
+        return printed
     return run
 
 
@@ -125,13 +128,14 @@ def test_producers_are_described(tool):
     assert producer["ProducerEpoch"] == "0" and int(producer["LastSequence"]) == 9
 
 
-def test_log_dirs_are_described(tmp_path):
+def test_log_dirs_are_described(tools, tmp_path):
     directories = [str(tmp_path / name) for name in ("one", "two")]
     kaas = broker.Broker(tmp_path, {"log.dirs": ",".join(directories)}).start()
     try:
         def tool(name, *arguments):
-            return subprocess.run(apache.tool_command(name, "--bootstrap-server", kaas.bootstrap, *arguments),
-                                  check=True, capture_output=True, text=True, timeout=90).stdout
+            code, printed = tools.run(name, "--bootstrap-server", kaas.bootstrap, *arguments)
+            assert code == 0, printed
+            return printed
         tool("kafka-topics", "--create", "--topic", "dirs", "--partitions", "4")
         tool("kafka-producer-perf-test", "--topic", "dirs", "--num-records", "1000", "--record-size", "100",
              "--throughput", "-1", "--producer-props", f"bootstrap.servers={kaas.bootstrap}")
