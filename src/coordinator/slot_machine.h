@@ -8,7 +8,8 @@ namespace kaas::coordinator {
 
 /// The state machine of one slot, as its host sees it (DESIGN 11). It is made with the
 /// `SlotWriter` of one leadership of the slot, loaded, started, closed, destroyed; the next
-/// leadership gets a new one. Its own functions, those that requests call, are its implementation's.
+/// leadership gets a new one. Its own functions, those that requests call, are its
+/// implementation's.
 ///
 /// Thread: the coordinators' loop, but for `load_picture` and `load_change`: these run before
 /// `start`, on a thread that may take its time, and touch neither timers nor the writer.

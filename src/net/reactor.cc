@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_pool.h"
-#include "net/error.h"
 #include "base/timer_queue.h"
+#include "net/error.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

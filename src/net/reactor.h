@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/mutex.h"
+#include "base/timer_queue.h"
 #include "base/unique_fd.h"
 #include "net/error.h"
-#include "base/timer_queue.h"
 
 #include <atomic>
 #include <chrono>
