@@ -9,3 +9,4 @@ import metadata_cases  # noqa: F401
 import offset_cases  # noqa: F401
 import produce_cases  # noqa: F401
 import retention_cases  # noqa: F401
+import transaction_cases  # noqa: F401
