@@ -38,7 +38,7 @@ def node_folder() -> pathlib.Path:
     """The scripts with their packages beside them, as Node wants it, outside of the sources."""
     folder = BUILD / "node"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", "codecs.js", "consume.js", "produce.js"):
+    for name in ("package.json", "package-lock.json", "codecs.js", "consume.js", "group.js", "produce.js"):
         shutil.copy(HERE / "node" / name, folder / name)
     run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], BUILD_SECONDS, cwd=folder)
     return folder

@@ -2,6 +2,7 @@
 //
 //	clients franz|sarama produce BROKER TOPIC CODEC COUNT   records as in wire.py: key, value and header by number
 //	clients franz|sarama consume BROKER TOPIC COUNT         prints one JSON line a record
+//	clients sarama group VERSION BROKER TOPIC GROUP SESSION-MS   is a member of a group, see group.go
 package main
 
 import (
@@ -143,6 +144,8 @@ func main() {
 		franzConsume(args[2], args[3], count)
 	case "sarama produce":
 		saramaProduce(args[2], args[3], args[4], count)
+	case "sarama group":
+		saramaGroup(args[3], args[4], args[5], args[2], count)
 	case "sarama consume":
 		saramaConsume(args[2], args[3], count)
 	default:
