@@ -149,6 +149,8 @@ def fetch_body(topic, offset=0, partition=0, maximum=1 << 20, wait=0, minimum=0,
 
 # --- normalising ---------------------------------------------------------------------------------------
 
+# Ids of members are a name and a random part.
+RANDOM_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 PORTS = {"port"}
 TIMES = {"log_append_time_ms", "transaction_start_time_ms"}
@@ -208,7 +210,8 @@ class Normaliser:
         if name == "records" and value is not None:
             return [self.header(h) for h in batch.headers(value)]
         if isinstance(value, str):
-            return value.replace(self.prefix, "")
+            plain = value.replace(self.prefix, "")
+            return RANDOM_ID.sub(lambda found: self.number("id", found[0]), plain)
         return value
 
     def header(self, header: batch.Header) -> dict:

@@ -21,6 +21,7 @@ SETTINGS = {
     "log.retention.ms": "-1",
     "log.retention.check.interval.ms": "500",
     "log.initial.task.delay.ms": "0",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 
