@@ -312,6 +312,19 @@ private:
         return {};
     }
 
+    /// Of partitions that this broker leads.
+    GroupLag::EndOffset end_offsets() {
+        auto partitions = std::make_shared<cluster::PartitionReader>(node_->partitions().reader());
+        return [partitions](const coordinator::GroupSlot::CommittedOffset& committed)
+                   -> std::optional<base::Offset> {
+            const bool has_id = !committed.topic_id.uuid.is_zero();
+            const auto hosted = has_id ? partitions->find(committed.topic_id, committed.partition)
+                                       : partitions->find(committed.topic, committed.partition);
+            if (hosted.log == nullptr) return std::nullopt;
+            return hosted.log->view().high_watermark;
+        };
+    }
+
     void make_services() {
         fetch_sessions_.emplace(
             static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
@@ -320,7 +333,7 @@ private:
         slot_topics_.emplace(node_->controller(), base::Clock::system());
         producer_id_source_.begin(*producer_ids_, coordination_.loop());
         marker_sender_.begin(*node_, coordination_);
-        coordination_.begin();
+        coordination_.begin(end_offsets());
         services_.emplace(Services{.config = config_,
                                    .node = *node_,
                                    .io_pool = io_pool_,

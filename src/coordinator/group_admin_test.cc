@@ -149,8 +149,12 @@ TEST(Lag, EveryCommittedOffsetIsShown) {
         seen.push_back(std::string(one.group_id) + "/" + std::string(one.topic) + "/" +
                        std::to_string(one.partition.value()) + "=" +
                        std::to_string(one.offset.value()));
+        return true;
     });
     EXPECT_EQ(seen, (std::vector<std::string>{"g/t/0=4", "g/t/1=5"}));
+    int count = 0;
+    slot->visit_offsets([&](const GroupSlot::CommittedOffset& /*one*/) { return ++count < 1; });
+    EXPECT_EQ(count, 1) << "no further than is wanted";
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ public:
     /// The same for topics that went while nobody led the slot: `exists` knows those that did not.
     void keep_topics(const std::function<bool(const base::TopicId&)>& exists);
 
-    /// Shows each committed offset, for whoever computes lag.
+    /// Shows each committed offset, for whoever computes lag, until `visit` says false.
     struct CommittedOffset {
         std::string_view group_id;
         std::string_view topic;
@@ -94,7 +94,7 @@ public:
         base::PartitionId partition;
         base::Offset offset;
     };
-    void visit_offsets(const std::function<void(const CommittedOffset&)>& visit) const;
+    void visit_offsets(const std::function<bool(const CommittedOffset&)>& visit) const;
 
 private:
     [[nodiscard]] catalog::Result<void> load_group(const boost::json::object& object);

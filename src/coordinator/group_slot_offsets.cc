@@ -403,11 +403,11 @@ void GroupSlot::sweep(
     }
 }
 
-void GroupSlot::visit_offsets(const std::function<void(const CommittedOffset&)>& visit) const {
+void GroupSlot::visit_offsets(const std::function<bool(const CommittedOffset&)>& visit) const {
     for (const auto& [id, group] : groups_) {
         for (const auto& [topic, partitions] : group->offsets.committed()) {
             for (const auto& [partition, entry] : partitions) {
-                visit({id, topic, entry.topic_id, partition, entry.offset});
+                if (!visit({id, topic, entry.topic_id, partition, entry.offset})) return;
             }
         }
     }

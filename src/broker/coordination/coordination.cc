@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -26,6 +27,9 @@ namespace {
 using coordinator::GroupSlot;
 using coordinator::TransactionSlot;
 using wire::ErrorCode;
+
+/// Between two looks at how far groups are behind: what dashboards sample.
+constexpr std::chrono::seconds kLagInterval{5};
 
 template <class Machine>
 constexpr catalog::SlotKind kKindOf =
@@ -67,6 +71,7 @@ Coordination::Coordination(const Options& options)
     : options_(options),
       group_metrics_(*options.metrics),
       transaction_metrics_(coordinator::TransactionMetrics::of(*options.metrics)),
+      group_lag_(*options.metrics),
       loop_("coordinators", *options.clock) {}
 
 Coordination::~Coordination() { stop(); }
@@ -80,12 +85,23 @@ Coordination::Seats<TransactionSlot>& Coordination::seats<TransactionSlot>() {
     return transactions_;
 }
 
-void Coordination::begin() {
-    loop_.post([this] {
+void Coordination::begin(GroupLag::EndOffset end_of) {
+    loop_.post([this, end_of = std::move(end_of)]() mutable {
         begun_ = true;
+        end_of_ = std::move(end_of);
+        update_lag();
         for (const auto& [slot, seat] : groups_) start(*seat);
         for (const auto& [slot, seat] : transactions_) start(*seat);
     });
+}
+
+void Coordination::update_lag() {
+    std::vector<GroupSlot*> slots;
+    for (const auto& [slot, seat] : groups_) {
+        if (seat->serving()) slots.push_back(&seat->machine());
+    }
+    group_lag_.update(slots, end_of_);
+    loop_.timers().arm(lag_timer_, options_.clock->now() + kLagInterval, [this] { update_lag(); });
 }
 
 storage::Result<void> Coordination::open(const cluster::SlotId& id, storage::OpenedSlot opened) {

@@ -5,6 +5,8 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "base/timer_queue.h"
+#include "broker/coordination/group_lag.h"
 #include "broker/coordination/slot_seat.h"
 #include "catalog/image.h"
 #include "cluster/slot_host.h"
@@ -46,10 +48,13 @@ public:
     explicit Coordination(const Options& options);
     ~Coordination() override;
 
-    /// What state machines need of the broker is there.
-    void begin();
+    /// What state machines need of the broker is there; and `end_of`, which runs on the loop.
+    void begin(GroupLag::EndOffset end_of);
     /// Runs what is under way on the loop, and ends it. Every slot is closed by then.
-    void stop() { loop_.stop(); }
+    void stop() {
+        loop_.stop();
+        end_of_ = {};
+    }
 
     // SlotHost.
     [[nodiscard]] storage::Result<void> open(const cluster::SlotId& id,
@@ -98,6 +103,7 @@ private:
                                                   const typename SlotSeat<Machine>::Make& make);
     void start(SlotSeat<coordinator::GroupSlot>& seat);
     void start(SlotSeat<coordinator::TransactionSlot>& seat);
+    void update_lag();
     template <class Machine>
     void give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed);
     template <class Machine>
@@ -116,6 +122,9 @@ private:
     bool begun_ = false;
     Seats<coordinator::GroupSlot> groups_;
     Seats<coordinator::TransactionSlot> transactions_;
+    GroupLag group_lag_;
+    GroupLag::EndOffset end_of_;
+    base::TimerQueue::Entry lag_timer_;
     /// Ends first: what runs on it uses the rest.
     base::Loop loop_;
 };
