@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <ratio>
 #include <span>
 #include <string>
 #include <utility>

@@ -5,6 +5,7 @@
 #include "load/frame.h"
 #include "load/messages.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include "common/api.h"
 #include "common/batch.h"
-#include "common/bytes.h"
 #include "common/fd.h"
 #include "load/connection.h"
 #include "load/coordinator_messages.h"
@@ -11,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

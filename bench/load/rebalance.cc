@@ -1,7 +1,6 @@
 #include "load/rebalance.h"
 
 #include "common/api.h"
-#include "common/bytes.h"
 #include "common/fd.h"
 #include "load/coordinator_messages.h"
 #include "load/process.h"
@@ -9,7 +8,6 @@
 #include "load/workloads.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>  // NOLINT(misc-include-cleaner): its literals
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <vector>

@@ -5,8 +5,8 @@
 #include "coordinator/transaction_slot.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {

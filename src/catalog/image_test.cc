@@ -21,7 +21,6 @@
 #include <random>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace kaas::catalog {

@@ -10,8 +10,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kaas::coordinator::testing {

@@ -26,7 +26,6 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>

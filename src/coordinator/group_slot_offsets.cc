@@ -17,7 +17,6 @@
 #include <expected>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -9,9 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace kaas::coordinator::testing {

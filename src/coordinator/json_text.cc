@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <expected>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>

@@ -9,6 +9,7 @@
 #include "coordinator/transaction_slot.h"
 #include "storage/transaction_marker.h"
 
+#include <cstdint>
 #include <expected>
 #include <limits>
 #include <memory>

@@ -19,7 +19,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace {
 

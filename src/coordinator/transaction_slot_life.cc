@@ -12,8 +12,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
-#include <algorithm>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>

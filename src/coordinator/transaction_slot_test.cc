@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <vector>

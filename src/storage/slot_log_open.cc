@@ -4,7 +4,6 @@
 #include "storage/volume.h"
 
 #include <algorithm>
-#include <expected>
 #include <memory>
 #include <optional>
 #include <string>

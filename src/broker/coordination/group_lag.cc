@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "broker/handlers/group_calls.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <memory>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {
@@ -58,7 +59,7 @@ void offset_commit(CallPtr call, wire::OffsetCommitRequest request) {
         .member = identity_of(request.member_id, request.group_instance_id),
         .generation = request.generation_id_or_member_epoch,
         .topics = {}};
-    if (request.retention_time_ms >= 0) {
+    if (request.retention_time_ms != -1) {
         asked.retention = std::chrono::milliseconds(request.retention_time_ms);
     }
     for (const auto& topic : request.topics) {
