@@ -1,4 +1,4 @@
-"""What is measured, and which of it is a promise. Numbers of the targets: the project's issue 3."""
+"""What is measured, and which of it is a promise. Numbers of the targets: the project's issues 3 to 5."""
 
 import dataclasses
 
@@ -16,6 +16,7 @@ class Metric:
 
 MB_S = Metric("mb_s", "MB/s")
 REQUESTS_S = Metric("requests_s", "requests/s")
+COMMITS_S = Metric("requests_s", "commits/s")
 RECORDS_S = Metric("records_s", "records/s")
 CPU_US = Metric("broker_cpu_us_request", "CPU us/request", 1)
 CPU_GB = Metric("broker_cpu_s_gb", "CPU s/GB", 3)
@@ -52,7 +53,7 @@ class Row:
     title: str
     load: tuple          # arguments of bench_load
     metrics: tuple
-    steady: Metric       # the bare loop's value that tells a quiet round from a noisy one
+    steady: Metric       # the bare loop's value that tells a quiet round from a noisy one, if it runs
     servers: tuple = ALL
     targets: tuple = ()
     quick: bool = False  # part of --quick
@@ -70,6 +71,7 @@ def at_most(metric, factor, other=None, aim=False):
 ONE_KB = ("--records", "1", "--value-bytes", "1024")
 SIXTEEN_KB = ("--records", "16", "--value-bytes", "1024")
 WARM = (KAAS, APACHE_CACHE, BARE)
+COORDINATORS = (KAAS, APACHE_FSYNC, APACHE_CACHE)
 
 ROWS = (
     Row("produce-16k", "produce: 16 KB batches, acks=all, 1 connection, 5 in flight",
@@ -105,6 +107,18 @@ ROWS = (
         (RECORDS_S, P50, CPU_US), RECORDS_S, servers=(*ALL, BARE_ONE_FILE)),
     Row("metadata", "metadata: one topic", ("metadata", "--in-flight", "1"),
         (REQUESTS_S, CPU_US), REQUESTS_S, servers=WARM),
+    # Issue 5. The bare loop keeps no groups.
+    Row("commit-50", "offset commits: 50 connections, 50 groups, 10 partitions each",
+        ("commit", "--connections", "50", "--partitions", "10", "--in-flight", "1"),
+        (COMMITS_S, P50, P99, CPU_US), COMMITS_S, servers=COORDINATORS,
+        targets=(at_least(COMMITS_S, 1, APACHE_CACHE), at_most(P99, 8))),
+    Row("transaction", "transactions: 10 records over 5 partitions, one producer",
+        ("transaction", "--partitions", "5", "--records", "2", "--value-bytes", "100"),
+        (COMMITS_S, P50, P99, CPU_US), COMMITS_S, servers=COORDINATORS,
+        targets=(at_least(COMMITS_S, 500), at_most(P50, 2))),
+    Row("rebalance-100", "a newcomer to 100 cooperative members, who answer at once",
+        ("rebalance", "--members", "100"), (P50, P99, CPU_US), P50, servers=COORDINATORS,
+        targets=(at_most(P50, 500), at_most(P50, 1, APACHE_CACHE, aim=True))),
     Row("connect", "new connection and ApiVersions", ("connect",), (REQUESTS_S, CPU_US), REQUESTS_S,
         servers=WARM),
 )

@@ -15,6 +15,7 @@ namespace kaas::bench {
 inline constexpr int16_t kCoordinatorLoadInProgress = 14;
 inline constexpr int16_t kCoordinatorNotAvailable = 15;
 inline constexpr int16_t kNotCoordinator = 16;
+inline constexpr int16_t kUnknownMemberId = 25;
 inline constexpr int16_t kRebalanceInProgress = 27;
 inline constexpr int16_t kConcurrentTransactions = 51;
 inline constexpr int16_t kMemberIdRequired = 79;

@@ -323,7 +323,15 @@ Measured measured_while(const Options& options, Work work) {
 /// A request of this workload is a round.
 void run_rebalance(Options& options) {
     const auto address = parse_address(options.address);
-    find_coordinator(connect_to(address), options.topic, CoordinatorKind::kGroup);
+    {
+        const auto socket = connect_to(address);
+        find_coordinator(socket, options.topic, CoordinatorKind::kGroup);
+        const Membership nobody{.group = options.topic, .generation = 0, .id = "nobody"};
+        await_coordinator(socket, Api::kHeartbeat, heartbeat_request(nobody), [](Reader& reader) {
+            const auto error = read_throttle_and_error(reader);
+            return error == kUnknownMemberId ? std::optional<int16_t>(0) : error;
+        });
+    }
     RebalanceRounds rounds(address, options.topic, options.members);
     const auto run_for = [&](double seconds) {
         uint64_t count = 0;

@@ -1,4 +1,5 @@
 """bench/load and bench/bare_loop understand each other: every workload runs for a moment, none errs.
+Those of coordinators run on kaas.
 
 What they measure is checked only for being there; numbers of a loaded machine mean nothing.
 """
@@ -32,6 +33,12 @@ WORKLOADS = {
     "connect": ["connect", *MOMENT],
     "idle": ["idle", "--connections", "50", *MOMENT],
 }
+# The bare loop has no coordinators: kaas answers these.
+COORDINATORS_WORKLOADS = {
+    "commit": ["commit", "--connections", "5", "--partitions", "3", "--in-flight", "1", *BOUNDED],
+    "transaction": ["transaction", "--records", "2", "--partitions", "5", *MOMENT],
+    "rebalance": ["rebalance", "--members", "10", *MOMENT],
+}
 
 
 @pytest.fixture(params=[[], ["--single-file", "--no-sync", "--zero-fill-mb", "1"]],
@@ -59,6 +66,15 @@ def test_workload(bare_loop, name):
     assert result["broker_rss_mb"] > 0
     if "requests" in result:
         assert result["requests"] > 0
+
+
+@pytest.mark.parametrize("name", COORDINATORS_WORKLOADS)
+def test_coordinators_workload(shared_kaas, name):
+    done = subprocess.run(
+        [BIN / "bench_load", *COORDINATORS_WORKLOADS[name], "--broker", shared_kaas.bootstrap],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests"] > 0
 
 
 def test_a_broker_that_is_not_there_is_an_error():
