@@ -34,7 +34,7 @@ ClassicProtocol::ClassicProtocol(GroupTable& groups, SlotWriter& writer, base::T
       clock_(clock),
       config_(config),
       metrics_(metrics),
-      new_id_(std::move(new_id)) {}
+      new_id_(new_id) {}
 
 void ClassicProtocol::start() {
     for (const auto& [id, group] : groups_) {

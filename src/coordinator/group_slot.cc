@@ -141,7 +141,7 @@ catalog::Result<void> GroupSlot::load_pending(Group& group, const json::object& 
         KAAS_TRY_ASSIGN(
             head, parse_commit(*commit, [&](std::string_view topic, base::PartitionId partition,
                                             OffsetEntry entry) {
-                entries.push_back({{std::string(topic), partition}, std::move(entry)});
+                entries.emplace_back(std::pair(std::string(topic), partition), std::move(entry));
             }));
         if (!head.producer) {
             return catalog::fail(catalog::ErrorCode::kMalformed, "a pending commit of no producer");
