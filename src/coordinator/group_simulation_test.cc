@@ -393,7 +393,7 @@ private:
             case 2: commit_pending(group, partition, producer); return;
             case 3: end(producer); return;
             case 4: check_offset(group, partition); return;
-            case 5:
+            default:
                 if (chance(20)) delete_offset(group, partition);
                 return;
         }

@@ -88,7 +88,7 @@ struct Client {
 
 class TransactionSimulation final : public ProducerIdSource, public MarkerSink {
 public:
-    TransactionSimulation(std::uint64_t seed, Mutant mutant = Mutant::kNone)
+    explicit TransactionSimulation(std::uint64_t seed, Mutant mutant = Mutant::kNone)
         : mutant_(mutant), random_(seed) {
         config_.id_expiration = 10min;
         config_.expiration_interval = 3min;

@@ -30,12 +30,14 @@ using testing::TestingSlot;
 using Values = TestingSlot::Values;
 
 class SlotLogJournalTest : public ::testing::Test {
+public:
+    ~SlotLogJournalTest() override { kill(); }
+
 protected:
     SlotLogJournalTest() {
         testing::make_slots_parent(volume_);
         restart();
     }
-    ~SlotLogJournalTest() override { kill(); }
 
     /// Its destructor would close the journal, as an orderly end does; a dead process does not.
     void kill() {
