@@ -5,12 +5,9 @@ consumer has seen must be there. No test restarts a broker to heal it.
 """
 
 import contextlib
-import json
 import resource
 import subprocess
 import threading
-import time
-import urllib.request
 
 import confluent_kafka
 import pytest
@@ -18,6 +15,7 @@ from broker import binary
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_wire.connection import Connection
 from ledger import Writer, expect_complete
+from steps import health, power_cut, refusals, rounds, until
 
 pytestmark = pytest.mark.timeout(600)
 TOPIC = "ledger"
@@ -40,34 +38,6 @@ def broker(chaos, kaas_factory):
 def plain_broker(chaos, kaas_factory):
     """Without a journal each batch syncs its segment; with one, that follows up to 5 s later."""
     return start(chaos, kaas_factory, **{"kaas.journal": "off"})
-
-
-def rounds(request, short, long):
-    return long if request.config.getoption("--long") else short
-
-
-def power_cut(chaos, broker):
-    chaos.tell("cut")
-    broker.kill()
-    chaos.tell("boot")
-    broker.start()
-
-
-def health(broker):
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.health_port}/healthz", timeout=10) as answer:
-        return json.load(answer)
-
-
-def until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-def refusals(chaos):
-    """Attempts to begin something new: on a full volume each is refused."""
-    return sum(int(chaos.tell(f"count {operation}")) for operation in ("create", "mkdir"))
 
 
 def epochs(chaos):

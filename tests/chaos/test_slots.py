@@ -4,14 +4,12 @@ Every test ends with a power cut, which loses all that was not synced; then ever
 be there. No test restarts a broker to heal it.
 """
 
-import json
 import subprocess
-import time
-import urllib.request
 
 import pytest
 from broker import binary
 from group_members import Committers
+from steps import health, power_cut, refusals, rounds, until
 
 pytestmark = pytest.mark.timeout(600)
 SLOTS = "*/slot-*.jsonl"
@@ -31,34 +29,6 @@ def broker(chaos, kaas_factory, request):
 def plain_broker(chaos, kaas_factory):
     """Without a journal a commit syncs the file of its slot; with one, that follows up to 5 s later."""
     return start(chaos, kaas_factory, "off")
-
-
-def rounds(request, short, long):
-    return long if request.config.getoption("--long") else short
-
-
-def power_cut(chaos, broker):
-    chaos.tell("cut")
-    broker.kill()
-    chaos.tell("boot")
-    broker.start()
-
-
-def health(broker):
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.health_port}/healthz", timeout=10) as answer:
-        return json.load(answer)
-
-
-def until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-def refusals(chaos):
-    """Attempts to begin something new: on a full volume each is refused."""
-    return sum(int(chaos.tell(f"count {operation}")) for operation in ("create", "mkdir"))
 
 
 def expect_nothing_lost(chaos, broker, committers):
