@@ -101,6 +101,8 @@ public:
     };
     /// What a sync begun now covers; no file when changes want none.
     [[nodiscard]] Unsynced unsynced() const;
+    /// What one begun now covers, hints too.
+    [[nodiscard]] Unsynced everything() const { return {file_, number_, length_}; }
     /// Tells what became of it. Its error ends the epoch.
     [[nodiscard]] Result<void> note_synced(const Unsynced& what, Result<void> outcome);
 

@@ -13,6 +13,9 @@ namespace kaas::storage {
 
 namespace {
 
+/// A reminder comes early by up to this part of its time.
+constexpr int kSoonerByPart = 10;
+
 [[nodiscard]] std::shared_ptr<Journal> make_journal(const LogDirOptions& options,
                                                     base::metrics::Registry& metrics) {
     if (!options.journal) return nullptr;
@@ -45,6 +48,8 @@ LogDir::LogDir(LogDirOptions options)
       time_site_(*registry_, "time_index"),
       recovery_site_(*registry_, "recovery"),
       journal_(make_journal(options_, *registry_)),
+      checkpoints_(std::make_shared<CheckpointQueue>(CheckpointQueue::Options{
+          .volume = options_.volume, .io_pool = options_.io_pool, .width = options_.io_width})),
       journal_readers_(*options_.volume, options_.owner) {
     KAAS_ASSERT(options_.volume != nullptr && options_.session != nullptr &&
                 options_.clock != nullptr && options_.io_pool != nullptr);
@@ -64,6 +69,7 @@ void LogDir::stop() {
     }
     wake_.notify_all();
     if (thread_.joinable()) thread_.join();
+    checkpoints_->close();
     if (journal_ != nullptr) journal_->close();
 }
 
@@ -92,7 +98,9 @@ void LogDir::remind(std::shared_ptr<CommitMember> member) {
 LogDir::Members LogDir::take_due() {
     Members due;
     const auto now = options_.clock->now();
-    while (!later_.empty() && later_.front().first <= now) {
+    if (later_.empty() || later_.front().first > now) return due;
+    const auto soon = now + options_.checkpoint_after / kSoonerByPart;
+    while (!later_.empty() && later_.front().first <= soon) {
         due.push_back(std::move(later_.front().second));
         later_.pop_front();
     }
@@ -131,6 +139,7 @@ void LogDir::run() {
 
 std::unique_ptr<CommitCycle> LogDir::next_cycle() {
     call_due();
+    checkpoints_->start();
     Members members;
     {
         base::MutexLock lock(mutex_);
@@ -153,6 +162,7 @@ bool LogDir::run_cycle() {
     running_since_.store(options_.clock->now().time_since_epoch().count(),
                          std::memory_order_relaxed);
     cycle->run();
+    checkpoints_->start();
     running_since_.store(0, std::memory_order_relaxed);
     cycles_.add();
     return true;

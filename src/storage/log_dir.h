@@ -4,6 +4,7 @@
 #include "base/executor.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "storage/checkpoint_queue.h"
 #include "storage/commit_cycle.h"
 #include "storage/journal.h"
 #include "storage/journal_reader.h"
@@ -88,6 +89,8 @@ public:
     [[nodiscard]] base::Executor& io_pool() const { return *options_.io_pool; }
     /// Where small batches become durable; none when it is off.
     [[nodiscard]] Journal* journal() const { return journal_.get(); }
+    /// Where members leave checkpoints, within a cycle or when they are due; they begin behind it.
+    [[nodiscard]] CheckpointQueue& checkpoints() const { return *checkpoints_; }
     /// What earlier incarnations left in theirs, for recoveries.
     [[nodiscard]] JournalReaders& journal_readers() { return journal_readers_; }
     /// A void epoch was found to hold records that its log does not have.
@@ -103,7 +106,8 @@ private:
     using Members = std::vector<std::shared_ptr<CommitMember>>;
 
     void run();
-    /// Takes out whose time has come; they are called without the lock.
+    /// Takes out whose time has come, or comes so soon that they share its syncs; they are called
+    /// without the lock.
     [[nodiscard]] Members take_due() KAAS_REQUIRES(mutex_);
     void call_due() KAAS_EXCLUDES(mutex_);
     void sleep() KAAS_REQUIRES(mutex_);
@@ -117,6 +121,7 @@ private:
     wire::DecodeSite time_site_;
     wire::DecodeSite recovery_site_;
     const std::shared_ptr<Journal> journal_;
+    const std::shared_ptr<CheckpointQueue> checkpoints_;
     JournalReaders journal_readers_;
     base::Mutex mutex_;
     base::CondVar wake_;

@@ -168,7 +168,10 @@ void MemoryTree::sync_all() {
 }
 
 void MemoryTree::lose_unsynced() {
-    walk(*root_, [](MemoryNode& node) { node.unsynced.clear(); });
+    walk(*root_, [](MemoryNode& node) {
+        node.lost = node.lost || !node.unsynced.empty();
+        node.unsynced.clear();
+    });
 }
 
 Result<void> MemoryTree::sync_directory(const std::string& path) {
@@ -292,6 +295,7 @@ void MemoryTree::keep_pages(MemoryNode& node, Dice& dice) {
 }
 
 void MemoryTree::revert_file(MemoryNode& node, const CrashFate& fate, Dice& dice) {
+    node.lost = false;
     if (fate.holes) {
         keep_pages(node, dice);
     } else {

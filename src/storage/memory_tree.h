@@ -34,6 +34,7 @@ struct MemoryNode {
     std::string content;
     std::string durable;
     std::vector<PendingWrite> unsynced;
+    bool lost = false;  ///< to a failed sync of everything
     bool locked = false;
 
     // A directory.
@@ -68,7 +69,8 @@ public:
     [[nodiscard]] Result<void> sync_directory(const std::string& path);
     /// The same for all directories, and makes what was written to every file durable.
     void sync_all();
-    /// What was written and not synced stays readable, and no later sync makes it durable.
+    /// What was written and not synced stays readable, and no later sync makes it durable, nor says
+    /// that it did.
     void lose_unsynced();
     void crash(const CrashFate& fate);
 

@@ -140,6 +140,7 @@ public:
         KAAS_TRY(still_mine());
         if (attempt.loses_unsynced()) node_->unsynced.clear();  // readable, and lost
         if (attempt.refused()) return attempt.error();
+        if (node_->lost) return refuse(ErrorCode::kIo, path_, "a sync of everything has failed");
         if (!volume_.lies_about(Operation::kSync)) node_->sync();
         return attempt.answer<void>({});
     }
@@ -273,6 +274,7 @@ std::uint64_t MemoryVolume::steps() const {
 
 void MemoryVolume::crash(CrashFate fate) {
     base::MutexLock lock(mutex_);
+    sync_all_failed_ = false;
     tree_->crash(fate);
     halt_at_.reset();
     planned_.clear();
@@ -345,13 +347,20 @@ Result<void> MemoryVolume::sync_directory(const std::string& path) {
     return attempt.answer(tree_->sync_directory(path));
 }
 
+bool MemoryVolume::can_sync_all() const {
+    base::MutexLock lock(mutex_);
+    return local_ && !sync_all_failed_;
+}
+
 Result<void> MemoryVolume::sync_all() {
     Attempt attempt = begin(Operation::kSyncAll, root_);
     base::MutexLock lock(mutex_);
+    if (sync_all_failed_) return refuse(ErrorCode::kIo, root_, "an earlier one has failed");
     if (attempt.loses_unsynced()) tree_->lose_unsynced();
-    if (attempt.refused()) return attempt.error();
-    if (!lies_about(Operation::kSyncAll)) tree_->sync_all();
-    return attempt.answer<void>({});
+    if (!attempt.refused() && !lies_about(Operation::kSyncAll)) tree_->sync_all();
+    auto answer = attempt.refused() ? attempt.error() : attempt.answer<void>({});
+    sync_all_failed_ = !answer;
+    return answer;
 }
 
 Result<void> MemoryVolume::rename(const std::string& from, const std::string& to) {

@@ -107,7 +107,7 @@ public:
                                                      OpenMode mode) override;
     [[nodiscard]] Result<void> make_directory(const std::string& path) override;
     [[nodiscard]] Result<void> sync_directory(const std::string& path) override;
-    [[nodiscard]] bool can_sync_all() const override { return is_local(); }
+    [[nodiscard]] bool can_sync_all() const override KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<void> sync_all() override;
     [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) override;
     [[nodiscard]] Result<void> unlink(const std::string& path) override;
@@ -145,6 +145,7 @@ private:
     std::uint64_t steps_ KAAS_GUARDED_BY(mutex_) = 0;
     std::vector<Operation> lies_ KAAS_GUARDED_BY(mutex_);
     std::optional<std::uint64_t> halt_at_ KAAS_GUARDED_BY(mutex_);
+    bool sync_all_failed_ KAAS_GUARDED_BY(mutex_) = false;  ///< as `PosixVolume` remembers
     bool local_ KAAS_GUARDED_BY(mutex_) = true;
     bool cached_ KAAS_GUARDED_BY(mutex_) = true;
     Space space_ KAAS_GUARDED_BY(mutex_){.total_bytes = std::uint64_t{1} << 40,

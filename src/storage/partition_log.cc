@@ -46,7 +46,7 @@ CommitMember::Pace PartitionLog::take() {
     // It vouches for what is synced: without a flush in this cycle it would be copied for nothing.
     if (checkpoint_wanted_ && flushes_ && checkpoint_job_ == PoolJob::kNone) {
         checkpoint_wanted_ = false;
-        checkpoint_ = Checkpoint{.at = next_offset_, .producers = producers_.images()};
+        checkpoint_ = ProducersAt{.at = next_offset_, .producers = producers_.images()};
     }
     roll_after_.reset();
     if (prepares_upkeep_) {
@@ -234,14 +234,8 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
         idle_.notify_all();
     }
     if (deleted) forget_in_journal();
-    auto& pool = options_.log_dir->io_pool();
-    if (checkpoint) {
-        pool.post([self = shared_from_this(), segment = active_, facts = written_,
-                   producers = std::move(checkpoint_->producers)]() mutable {
-            self->write_checkpoint(*segment, facts, std::move(producers));
-        });
-    }
-    if (upkeep) pool.post([self = shared_from_this()] { self->keep_up(); });
+    if (checkpoint) queue_checkpoint();
+    if (upkeep) options_.log_dir->io_pool().post([self = shared_from_this()] { self->keep_up(); });
 }
 
 void PartitionLog::publish(Wakeups& wakeups) {
@@ -371,41 +365,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
     return sync_file(**file, syncs);
 }
 
-// ---- checkpoints ------------------------------------------------------------------------------
-
-void PartitionLog::checkpoint_due() {
-    base::MutexLock lock(mutex_);
-    reminder_set_ = false;
-    if (ended_ || !unrecorded_) return;
-    producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
-    checkpoint_wanted_ = true;
-    ask_for_cycle();
-}
-
-bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
-    if (bytes > 0 || prepares_upkeep_) {
-        unrecorded_ = true;
-        unrecorded_bytes_ += bytes;
-    }
-    if (checkpoint_ && begun_ && unsynced_records_ == 0 && written_.end == checkpoint_->at) {
-        unrecorded_ = false;
-        unrecorded_bytes_ = 0;
-        checkpoint_job_ = PoolJob::kQueued;
-        return true;
-    }
-    unrecorded_bytes_ =
-        std::min(unrecorded_bytes_, written_.bytes);  // a roll records all before it
-    if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
-        checkpoint_wanted_ = true;
-    // What waits for flush.ms is looked at again even if nothing more comes.
-    const bool waits_for_flush = unsynced_records_ > 0 && config()->flush_ms != LogConfig::kNoLimit;
-    if (bytes > 0 || prepares_upkeep_ || waits_for_flush) remind();
-    return false;
-}
-
-void PartitionLog::remind() {
-    if (!std::exchange(reminder_set_, true)) options_.log_dir->remind(shared_from_this());
-}
+// ---- jobs on the pool -------------------------------------------------------------------------
 
 bool PartitionLog::begin_job(PoolJob PartitionLog::* job) {
     base::MutexLock lock(mutex_);
@@ -433,81 +393,6 @@ void PartitionLog::end_job(PoolJob PartitionLog::* job) {
         idle_.notify_all();
     }
     wakeups.post();
-}
-
-void PartitionLog::write_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                    std::vector<ProducerImage> producers) {
-    if (!begin_job(&PartitionLog::checkpoint_job_)) return;
-    if (!sync_segment(segment)) return;
-    const auto recorded = record_checkpoint(segment, facts, std::move(producers));
-    // Nothing depends on it: the next recovery only has more to read. So it is said once.
-    if (!recorded && !std::exchange(checkpoints_fail_, true)) {
-        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, facts.end,
-                        recorded.error().context);
-    }
-    if (recorded) {
-        checkpoints_fail_ = false;
-    } else {
-        // A log that goes quiet must not keep its part of the journal for ever.
-        base::MutexLock lock(mutex_);
-        unrecorded_ = true;
-        remind();
-    }
-    end_job(&PartitionLog::checkpoint_job_);
-}
-
-bool PartitionLog::sync_segment(Segment& segment) {
-    if (!journal_key_) return true;  // every cycle has synced what it answered
-    auto log = segment.log(volume_, Patience::kMayBlock);
-    const auto synced = log ? (*log)->sync() : std::unexpected(std::move(log).error());
-    if (synced) return true;
-    Wakeups wakeups;
-    {
-        base::MutexLock lock(mutex_);
-        checkpoint_job_ = PoolJob::kNone;
-        if (!ended_) end(synced.error(), wakeups);
-        idle_.notify_all();
-    }
-    wakeups.post();
-    return false;
-}
-
-void PartitionLog::tell_journal(base::Offset end) {
-    if (!journal_key_) return;
-    {
-        base::MutexLock lock(mutex_);
-        if (ended_) return;
-    }
-    options_.log_dir->journal()->recorded(*journal_key_, end);
-}
-
-Result<void> PartitionLog::record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                             std::vector<ProducerImage> producers) {
-    base::MutexLock lock(manifest_mutex_);
-    if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
-    const auto files = [&] {
-        return std::pair(segment.offsets().has_file(), segment.aborted().has_file());
-    };
-    const auto had_files = files();
-    KAAS_TRY(segment.offsets().flush(volume_));
-    KAAS_TRY(segment.times().flush(volume_));
-    KAAS_TRY(segment.aborted().flush(volume_, segment.aborted_path()));
-    if (files() != had_files) {
-        KAAS_TRY(volume_.sync_directory(paths().epoch_directory(options_.epoch)));
-    }
-    KAAS_TRY(epoch_log_->append_synced(manifest_.synced_facts(facts, producers)));
-    manifest_.active = facts;
-    manifest_.producers = std::move(producers);
-    if (journal_key_) {
-        KAAS_TRY(epoch_log_->sync());
-        tell_journal(facts.end);
-    }
-    if (epoch_log_->wants_roll()) {
-        KAAS_TRY(epoch_log_->roll(manifest_.picture()));
-        KAAS_TRY(epoch_log_->remove_superseded(options_.log_dir->session()));
-    }
-    epoch_log_->rest();
-    return {};
 }
 
 // ---- the end ----------------------------------------------------------------------------------

@@ -222,6 +222,9 @@ public:
     [[nodiscard]] std::vector<ProducerImage> producers() const KAAS_EXCLUDES(mutex_);
     /// Forgets those that were silent for `producer.id.expiration.ms`. Thread: any.
     void expire_producers() KAAS_EXCLUDES(mutex_, view_mutex_);
+    /// Whether a transaction is open here whose producer has not written since `before_ms`. Thread:
+    /// any.
+    [[nodiscard]] bool has_late_transaction(std::int64_t before_ms) const KAAS_EXCLUDES(mutex_);
 
     void set_config(const SharedLogConfig& config) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::shared_ptr<const LogConfig> config() const KAAS_EXCLUDES(view_mutex_);
@@ -344,7 +347,7 @@ private:
         std::move_only_function<void(Result<Appended>)> done;
     };
     /// The producers as they are at an offset.
-    struct Checkpoint {
+    struct ProducersAt {
         base::Offset at;
         std::vector<ProducerImage> producers;
     };
@@ -427,20 +430,29 @@ private:
     /// False when it runs already, or the log ends or has ended: then nothing is to be written.
     [[nodiscard]] bool begin_job(PoolJob PartitionLog::* job) KAAS_EXCLUDES(mutex_);
     void end_job(PoolJob PartitionLog::* job) KAAS_EXCLUDES(mutex_);
-    void write_checkpoint(Segment& segment, const SegmentFacts& facts,
-                          std::vector<ProducerImage> producers)
-        KAAS_EXCLUDES(mutex_, manifest_mutex_);
-    /// Syncs what only the journal has made durable so far. An error ends the log: what the segment
-    /// has lost, readers must not see.
-    [[nodiscard]] bool sync_segment(Segment& segment) KAAS_EXCLUDES(mutex_);
     /// The manifest vouches durably for the segment up to `end`; the journal may forget it, unless
     /// the log has ended meanwhile: then its taker may have read the manifest before.
     void tell_journal(base::Offset end) KAAS_EXCLUDES(mutex_);
     /// Nobody will take this log over.
     void forget_in_journal();
-    [[nodiscard]] Result<void> record_checkpoint(Segment& segment, const SegmentFacts& facts,
-                                                 std::vector<ProducerImage> producers)
+
+    // Checkpoints (partition_log_checkpoint.cc): a cycle queues one, the pool writes it.
+    class CheckpointJob;
+    void queue_checkpoint();
+    [[nodiscard]] Result<void> flush_indexes(Segment& segment, const SegmentFacts& facts,
+                                             Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
+    /// Gives what must be synced for the line to be durable; nothing when the segment was rolled,
+    /// which says more.
+    [[nodiscard]] Result<std::optional<EpochLog::Unsynced>> record_checkpoint(
+        const SegmentFacts& facts, std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(manifest_mutex_);
+    [[nodiscard]] Result<void> checkpoint_synced(const EpochLog::Unsynced& line,
+                                                 const Result<void>& outcome, base::Offset end)
+        KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    [[nodiscard]] Result<void> tidy_manifest() KAAS_EXCLUDES(manifest_mutex_);
+    void note_checkpoint(base::Offset end, const Result<void>& outcome)
+        KAAS_EXCLUDES(mutex_, manifest_mutex_);
+    void end_by_checkpoint(const Error& why) KAAS_EXCLUDES(mutex_);
 
     // The end (partition_log_release.cc).
     /// Ends the log once its running cycle and jobs have, or at the deadline. Errors: kStalled when
@@ -529,7 +541,7 @@ private:
 
     // The running cycle's; one thread at a time, handed on by the log dir.
     std::vector<Piece> pieces_;
-    std::optional<Checkpoint> checkpoint_;
+    std::optional<ProducersAt> checkpoint_;
     bool prepares_upkeep_ = false;
     std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
     std::optional<Error> cycle_error_;

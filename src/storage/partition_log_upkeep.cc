@@ -167,6 +167,12 @@ void PartitionLog::expire_producers() {
     producers_.expire(options_.log_dir->clock().wall_ms(), silence_ms);
 }
 
+bool PartitionLog::has_late_transaction(std::int64_t before_ms) const {
+    base::MutexLock lock(mutex_);
+    const auto longest = producers_.longest_open_ms();
+    return longest && *longest < before_ms;
+}
+
 // ---- files that may go ------------------------------------------------------------------------
 
 base::Clock::Steady PartitionLog::after_delete_delay() const {

@@ -283,6 +283,15 @@ std::optional<base::Offset> ProducerState::first_unstable(base::Offset high_wate
     return first;
 }
 
+std::optional<std::int64_t> ProducerState::longest_open_ms() const {
+    std::optional<std::int64_t> longest;
+    for (const auto& [offset, producer] : ongoing_) {
+        const auto seen_ms = producers_.at(producer).seen_ms;
+        longest = std::min(longest.value_or(seen_ms), seen_ms);
+    }
+    return longest;
+}
+
 void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
     std::erase_if(producers_, [&](const auto& known) {
         const auto& entry = known.second;

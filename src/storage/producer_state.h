@@ -143,6 +143,10 @@ public:
     /// `high_watermark` is durable. Empty when there is none.
     [[nodiscard]] std::optional<base::Offset> first_unstable(base::Offset high_watermark);
 
+    /// When the producer that was silent for longest in an open transaction last wrote, by our own
+    /// clock. Empty when none is open.
+    [[nodiscard]] std::optional<std::int64_t> longest_open_ms() const;
+
     /// Forgets producers without an open transaction that were silent for `silence_ms`. Apache asks
     /// the records' times; then whoever sends old ones is forgotten at once, and his repetitions
     /// become duplicates.

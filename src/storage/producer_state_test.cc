@@ -197,6 +197,22 @@ TEST(ProducerStateExpiry, TheSilentAreForgottenButNotInATransaction) {
     EXPECT_NE(state.find(base::ProducerId{2}), nullptr);
 }
 
+TEST(ProducerStateExpiry, KnowsTheTransactionWhoseProducerIsSilentForLongest) {
+    ProducerState state;
+    EXPECT_EQ(state.longest_open_ms(), std::nullopt);
+    state.record(header_of({.sequence = 0, .producer = 1}, 0), 10);
+    EXPECT_EQ(state.longest_open_ms(), std::nullopt);
+    state.record(header_of({.sequence = 0, .producer = 2, .transactional = true}, 1), 20);
+    state.record(header_of({.sequence = 0, .producer = 3, .transactional = true}, 2), 30);
+    EXPECT_EQ(state.longest_open_ms(), 20);
+    state.record(header_of({.sequence = 1, .producer = 2, .transactional = true}, 3), 40);
+    EXPECT_EQ(state.longest_open_ms(), 30) << "the older transaction, whose producer goes on";
+    (void)state.end_transaction(
+        {.producer = base::ProducerId{3}, .epoch = base::ProducerEpoch{0}, .coordinator_epoch = 0},
+        base::Offset{4}, 50, 50);
+    EXPECT_EQ(state.longest_open_ms(), 40);
+}
+
 TEST(ProducerSnapshotTest, IsApachesFormat) {
     ProducerState state;
     state.record(header_of({.sequence = 3, .records = 2, .epoch = 1, .producer = 258}, 40), 0);

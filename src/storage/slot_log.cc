@@ -194,13 +194,8 @@ Result<void> SlotLog::roll() {
 File* SlotLog::to_sync() { return cycle_error_ ? nullptr : unsynced_.file.get(); }
 
 void SlotLog::synced(const Result<void>& outcome) {
-    base::MutexLock lock(file_mutex_);
-    auto noted = log_->note_synced(unsynced_, outcome);
-    if (!noted) {
+    if (auto noted = note_synced(unsynced_, outcome); !noted)
         cycle_error_ = std::move(noted).error();
-        return;
-    }
-    tell_journal(slot_place(unsynced_.number, unsynced_.end));
 }
 
 const JournalEntry* SlotLog::to_journal() {
@@ -274,90 +269,6 @@ void SlotLog::end(const Error& why, Wakeups& wakeups) {
         for (auto& ticket : std::exchange(*tickets, {})) answer(std::move(ticket), failed, wakeups);
     }
     idle_.notify_all();
-}
-
-// ---- on the I/O pool --------------------------------------------------------------------------
-
-void SlotLog::checkpoint_due() {
-    {
-        base::MutexLock lock(mutex_);
-        reminder_set_ = false;
-        if (ended_ || draining_) return;
-        if (!pending_.empty()) ask_for_cycle();
-        if (job_ != PoolJob::kNone || written_epoch_ != options_.epoch) return;
-        job_ = PoolJob::kQueued;
-    }
-    options_.log_dir->io_pool().post([self = shared_from_this()] { self->keep_up(); });
-}
-
-bool SlotLog::begin_job() {
-    base::MutexLock lock(mutex_);
-    // The last line says more; without one, the next taker does what is left.
-    const bool ends = ended_ || draining_;
-    job_ = ends ? PoolJob::kNone : PoolJob::kRunning;
-    return !ends;
-}
-
-void SlotLog::keep_up() {
-    if (!begin_job()) return;
-    auto done = write_synced_line();
-    bool old_epochs_left = false;
-    {
-        base::MutexLock lock(mutex_);
-        old_epochs_left = old_epochs_left_;
-    }
-    if (done && old_epochs_left) done = remove_old_epochs();
-    end_job(done);
-}
-
-Result<void> SlotLog::write_synced_line() {
-    EpochLog::Unsynced what;
-    {
-        base::MutexLock lock(file_mutex_);
-        what = log_->unsynced();
-    }
-    // Without the lock: a cycle goes on meanwhile.
-    const auto synced = what.file ? what.file->sync() : Result<void>();
-    base::MutexLock lock(file_mutex_);
-    if (what.file) {
-        KAAS_TRY(log_->note_synced(what, synced));
-        tell_journal(slot_place(what.number, what.end));
-    }
-    return log_->wants_synced_line() ? log_->append_synced({}, &hint_) : Result<void>();
-}
-
-Result<void> SlotLog::remove_old_epochs() {
-    forget_in_journals(*options_.log_dir, options_.partition, options_.epoch);
-    KAAS_TRY_ASSIGN(names, volume_.list(options_.directory));
-    for (const auto& name : names) {
-        const auto epoch = parse_epoch_name(name);
-        if (!epoch || *epoch >= options_.epoch.value()) continue;
-        KAAS_TRY(remove_epoch(volume_, path(), *epoch, options_.log_dir->session()));
-    }
-    base::MutexLock lock(mutex_);
-    old_epochs_left_ = false;
-    return {};
-}
-
-void SlotLog::end_job(const Result<void>& outcome) {
-    std::optional<Error> broken;
-    {
-        base::MutexLock lock(file_mutex_);
-        broken = log_->ended_by();
-    }
-    if (!outcome && !broken) {
-        base::log::info("storage", "{}: earlier epochs stay for now: {}", options_.directory,
-                        outcome.error().context);
-    }
-    Wakeups wakeups;
-    {
-        base::MutexLock lock(mutex_);
-        job_ = PoolJob::kNone;
-        if (broken && !ended_) end(*broken, wakeups);
-        if (!outcome && !ended_) remind();
-        idle_.notify_all();
-    }
-    wakeups.post();
 }
 
 // ---- the end ----------------------------------------------------------------------------------

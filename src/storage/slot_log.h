@@ -183,13 +183,17 @@ private:
     /// Of a checkpoint that is due, at the next look.
     void remind() KAAS_REQUIRES(mutex_);
 
-    // On the I/O pool.
+    // Checkpoints, on the I/O pool: they say in the log what is fsynced, and remove what was before
+    // this epoch.
+    class CheckpointJob;
     [[nodiscard]] bool begin_job() KAAS_EXCLUDES(mutex_);
     void end_job(const Result<void>& outcome) KAAS_EXCLUDES(mutex_, file_mutex_);
-    /// Says in the log what is fsynced, and removes what was before this epoch.
-    void keep_up() KAAS_EXCLUDES(mutex_, file_mutex_);
+    [[nodiscard]] EpochLog::Unsynced unsynced() const KAAS_EXCLUDES(file_mutex_);
+    [[nodiscard]] Result<void> note_synced(const EpochLog::Unsynced& what,
+                                           const Result<void>& outcome)
+        KAAS_EXCLUDES(mutex_, file_mutex_);
     [[nodiscard]] Result<void> write_synced_line() KAAS_EXCLUDES(file_mutex_);
-    [[nodiscard]] Result<void> remove_old_epochs();
+    [[nodiscard]] Result<void> remove_old_epochs() KAAS_EXCLUDES(mutex_);
 
     // The end.
     [[nodiscard]] Result<void> end_by(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);

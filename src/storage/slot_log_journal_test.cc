@@ -257,9 +257,9 @@ TEST_F(SlotLogJournalTest, ASweepKeepsWhatASlotMayNeed) {
     };
     EXPECT_TRUE(sweeper.sweep(answer(true), life_->session));
     EXPECT_EQ(journals(), 1U);
-    EXPECT_EQ(asked,
-              (std::vector{JournalKey{.partition = {.topic = {}, .partition = base::PartitionId{3}},
-                                      .epoch = base::LeaderEpoch{0}}}));
+    EXPECT_EQ(asked, (std::vector{JournalKey{.partition = {.topic = testing::slots_topic(),
+                                                           .partition = base::PartitionId{3}},
+                                             .epoch = base::LeaderEpoch{0}}}));
     EXPECT_TRUE(sweeper.sweep(answer(false), life_->session));
     EXPECT_EQ(journals(), 0U);
 }

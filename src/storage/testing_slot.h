@@ -13,6 +13,7 @@
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,13 +55,20 @@ struct TestingSlot {
     }
 };
 
+/// The internal topic whose partitions the slots are.
+[[nodiscard]] inline base::TopicId slots_topic() {
+    base::TopicId topic;
+    topic.uuid.bytes.back() = 1;
+    return topic;
+}
+
 /// The slot of a group coordinator that all tests share.
 [[nodiscard]] inline SlotLogOptions slot_options(LogDir& log_dir, std::int32_t slot,
                                                  std::int32_t epoch,
                                                  std::vector<EpochCandidate> earlier) {
     return {.log_dir = &log_dir,
             .directory = "__cluster/groups/" + std::to_string(slot),
-            .partition = {.topic = {}, .partition = base::PartitionId{slot}},
+            .partition = {.topic = slots_topic(), .partition = base::PartitionId{slot}},
             .epoch = base::LeaderEpoch{epoch},
             .earlier = std::move(earlier),
             .roll_floor_bytes = 300};
