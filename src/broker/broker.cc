@@ -298,6 +298,7 @@ private:
             .segments = config_.settings.log_retention_check_interval_ms,
             .producers = config_.settings.producer_id_expiration_check_interval_ms,
         };
+        options.transaction_max_timeout = config_.settings.transaction_max_timeout_ms;
         options.slot_host = &coordination_;
         options.io_pool = &io_pool_;
         options.metrics = &metrics_;

@@ -55,6 +55,8 @@ namespace {
 
 constexpr const char* kLockFile = "kaas.lock";
 constexpr std::chrono::seconds kWatchInterval{1};
+/// Apache `ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`.
+constexpr std::chrono::minutes kLateTransactionBuffer{5};
 constexpr std::chrono::seconds kMeasureInterval{10};
 /// Of a node that nobody stopped: its start has failed, or a test is over.
 constexpr std::chrono::seconds kPatience{30};
@@ -370,7 +372,11 @@ void Node::Impl::open_logs() {
     table_ = std::make_unique<PartitionTable>(std::move(table));
     if (options_.slot_host != nullptr) open_slots(place_of_slots);
     auto& registry = options_.metrics == nullptr ? own_metrics_ : *options_.metrics;
-    metrics_ = std::make_unique<NodeMetrics>(registry, *table_, slots_.get());
+    metrics_ = std::make_unique<NodeMetrics>(
+        registry, *table_, slots_.get(),
+        NodeMetrics::LateTransactions{
+            .clock = options_.clock,
+            .after = options_.transaction_max_timeout + kLateTransactionBuffer});
 }
 
 void Node::Impl::open_slots(Place place) {

@@ -41,6 +41,8 @@ struct NodeOptions {
     /// What a topic's configs say to its logs, over the broker's defaults.
     std::function<storage::LogConfig(const catalog::ConfigMap&)> log_config;
     UpkeepPace upkeep;
+    /// The longest that a producer may be silent in a transaction (`transaction.max.timeout.ms`).
+    std::chrono::milliseconds transaction_max_timeout{900'000};
     /// Who serves the coordinators' slots that are assigned here; outlives the node. Null: nobody,
     /// and they are not opened.
     SlotHost* slot_host = nullptr;

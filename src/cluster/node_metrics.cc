@@ -3,6 +3,7 @@
 #include "base/metrics.h"
 #include "cluster/partition_table.h"
 #include "cluster/slot_table.h"
+#include "storage/partition_log.h"
 #include "storage/volume.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 constexpr std::string_view kAlive = "kaas_broker_count_alive";
 constexpr std::string_view kVersion = "kaas_assignment_version";
 constexpr std::string_view kPartitions = "kaas_partitions";
+constexpr std::string_view kLate = "kaas_partitions_with_late_transactions";
 constexpr std::string_view kSlots = "kaas_slots";
 
 /// Serving, opening and offline ones, under a name.
@@ -34,7 +36,7 @@ void sample_states(base::metrics::Registry& registry, std::string_view name, std
 }  // namespace
 
 NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table,
-                         const SlotTable* slots)
+                         const SlotTable* slots, LateTransactions late)
     : is_controller(
           registry.gauge("kaas_is_controller", "1 while this process is the controller.")),
       reigns(registry.counter("kaas_controller_failovers_total", "Reigns begun by this process.")),
@@ -55,6 +57,16 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable
                      [&table] { return static_cast<double>(table.image()->version().changes); });
     sample_states(registry, kPartitions, "Partitions assigned to this broker.", table,
                   &PartitionTable::serving);
+    registry.sampled(kLate,
+                     "Partitions with a transaction that its coordinator should have ended long "
+                     "ago.",
+                     {}, [&table, late] {
+                         const auto before = late.clock->wall_ms() - late.after.count();
+                         return static_cast<double>(
+                             std::ranges::count_if(table.open_logs(), [before](const auto& log) {
+                                 return log->has_late_transaction(before);
+                             }));
+                     });
     if (slots == nullptr) return;
     sample_states(registry, kSlots, "Coordinators' slots assigned to this broker.", *slots,
                   &SlotTable::led);
@@ -63,6 +75,7 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable
 NodeMetrics::~NodeMetrics() {
     registry_.remove(kAlive, {});
     registry_.remove(kVersion, {});
+    registry_.remove(kLate, {});
     for (const auto* state : {"serving", "opening", "offline"}) {
         registry_.remove(kPartitions, {{"state", state}});
         registry_.remove(kSlots, {{"state", state}});

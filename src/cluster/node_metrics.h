@@ -1,10 +1,12 @@
 #pragma once
 
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "cluster/partition_table.h"
 #include "cluster/slot_table.h"
 #include "storage/volume.h"
 
+#include <chrono>
 #include <string>
 
 namespace kaas::cluster {
@@ -14,9 +16,14 @@ namespace kaas::cluster {
 /// registry outlives it; it takes its sampled series with it.
 class NodeMetrics {
 public:
+    struct LateTransactions {
+        const base::Clock* clock;
+        /// How long a producer may be silent in an open transaction.
+        std::chrono::milliseconds after;
+    };
     /// `slots` may be null.
     NodeMetrics(base::metrics::Registry& registry, const PartitionTable& table,
-                const SlotTable* slots);
+                const SlotTable* slots, LateTransactions late);
     ~NodeMetrics();
     NodeMetrics(const NodeMetrics&) = delete;
     NodeMetrics& operator=(const NodeMetrics&) = delete;

@@ -434,6 +434,44 @@ TEST_F(NodeTest, ClosingIsBoundedThoughEveryReleaseHangs) {
     node->stop(60s);
 }
 
+TEST_F(NodeTest, PartitionsWithTransactionsThatTheirCoordinatorForgotAreCounted) {
+    base::ManualClock clock;
+    base::metrics::Registry metrics;
+    auto with = options();
+    with.clock = &clock;
+    with.metrics = &metrics;
+    with.transaction_max_timeout = 10min;
+    auto started = Node::start(std::move(with));
+    ASSERT_TRUE(started) << started.error().context;
+    const auto topic = create(**started, "orders", 2);
+    ASSERT_TRUE(topic);
+    auto late = [&] {
+        double value = -1;
+        metrics.visit([&](const std::string& name, const base::metrics::Registry::Family& family) {
+            if (name != "kaas_partitions_with_late_transactions") return;
+            value = family.series.begin()->second.sample();
+        });
+        return value;
+    };
+    EXPECT_EQ(late(), 0);
+    auto reader = (*started)->partitions().reader();
+    auto log = reader.find(*topic, base::PartitionId(1)).log;
+    ASSERT_NE(log, nullptr);
+    std::promise<bool> good;
+    auto request = storage::testing::to_append(
+        storage::testing::make_batch(
+            {.producer_id = 1, .producer_epoch = 0, .sequence = 0, .transactional = true}),
+        storage::Acks::kAll, here_,
+        [&](storage::Result<storage::Appended> result) { good.set_value(!!result); });
+    request.transaction_version = 0;
+    ASSERT_TRUE(log->append(std::move(request)));
+    ASSERT_TRUE(good.get_future().get());
+    clock.advance(15min);
+    EXPECT_EQ(late(), 0) << "five minutes of grace, as in Apache";
+    clock.advance(1ms);
+    EXPECT_EQ(late(), 1);
+}
+
 /// A disk without space for whatever is named so.
 void fill(MemoryVolume& volume, const std::string& prefix) {
     volume.set_hook([prefix](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {

@@ -85,7 +85,8 @@ private:
     void open(const HostedSlotPtr& slot, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] storage::Result<storage::OpenedSlot> open_log(const HostedSlot& slot,
                                                                 const Tenure& tenure) const;
-    void opened(const HostedSlotPtr& slot, storage::Result<SlotLogPtr> log) KAAS_EXCLUDES(mutex_);
+    /// The host serves it; or it does not, or its log did not open.
+    void opened(const HostedSlotPtr& slot, storage::Result<void> served) KAAS_EXCLUDES(mutex_);
     /// The host has left a slot whose log has failed.
     void left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) KAAS_EXCLUDES(mutex_);
     /// The host has left it.
@@ -187,12 +188,14 @@ void SlotTable::Impl::finish(Batch& batch) {
 void SlotTable::Impl::open(const HostedSlotPtr& slot, const Tenure& tenure) {
     auto found = open_log(*slot, tenure);
     if (!found) return opened(slot, std::unexpected(std::move(found).error()));
-    auto log = found->log;
-    if (auto served = options_.host->open(slot->id, std::move(*found)); !served) {
-        log->abandon(storage::ErrorCode::kClosed);
-        return opened(slot, std::unexpected(std::move(served).error()));
+    {
+        base::MutexLock lock(mutex_);
+        slot->log = found->log;  // which may stall before it serves
     }
-    opened(slot, std::move(log));
+    options_.host->open(slot->id, std::move(*found),
+                        [self = shared_from_this(), slot](storage::Result<void> served) {
+                            self->opened(slot, std::move(served));
+                        });
 }
 
 storage::Result<storage::OpenedSlot> SlotTable::Impl::open_log(const HostedSlot& slot,
@@ -215,22 +218,26 @@ storage::Result<storage::OpenedSlot> SlotTable::Impl::open_log(const HostedSlot&
     return storage::SlotLog::open(std::move(options));
 }
 
-void SlotTable::Impl::opened(const HostedSlotPtr& slot, storage::Result<SlotLogPtr> log) {
+void SlotTable::Impl::opened(const HostedSlotPtr& slot, storage::Result<void> served) {
+    SlotLogPtr unused;
     {
         base::MutexLock lock(mutex_);
         const auto now = options_.clock->now();
         const auto epoch = slot->tenancy.tenure().epoch;
-        if (log) {
-            slot->log = std::move(*log);
+        if (served) {
             slot->tenancy.opened(now);
             if (auto news = slot->tenancy.news(slot->partition, slot->log->written_epoch()))
                 outbox_.opened.push_back(*news);
-        } else if (slot->tenancy.failed(log.error().code, now)) {
-            base::log::warn("cluster", "{}: epoch {} did not open: {}", slot->directory(), epoch,
-                            log.error().context);
+        } else {
+            unused = std::exchange(slot->log, nullptr);
+            if (slot->tenancy.failed(served.error().code, now)) {
+                base::log::warn("cluster", "{}: epoch {} did not open: {}", slot->directory(),
+                                epoch, served.error().context);
+            }
         }
         go_on(slot);
     }
+    if (unused) unused->abandon(storage::ErrorCode::kClosed);
     flush();
 }
 

@@ -30,9 +30,9 @@ public:
     /// Where settles are answered.
     explicit ListHost(base::Executor& home) : home_(home) {}
 
-    storage::Result<void> open(const SlotId& id, storage::OpenedSlot slot) override
+    void open(const SlotId& id, storage::OpenedSlot slot, Served served) override
         KAAS_EXCLUDES(mutex_) {
-        if (refusal) return std::unexpected(*refusal);
+        if (refusal) return served(std::unexpected(*refusal));
         auto one = std::make_shared<Slot>();
         one->log = slot.log;
         if (slot.inherited) {
@@ -41,19 +41,16 @@ public:
             for (const auto& change : slot.inherited->changes)
                 one->list.emplace_back(change.at("add").as_string());
         }
-        one->serving = !slot.log->must_write_picture();
-        {
-            base::MutexLock lock(mutex_);
-            EXPECT_FALSE(slots_.contains(id)) << "opened twice";
-            slots_[id] = one;
+        if (!slot.log->must_write_picture()) {
+            serve(id, one);
+            return served({});
         }
-        if (one->serving) return {};
         slot.log->begin_file(picture_of(*one));
-        slot.log->settle(home_, [this, one](const storage::Result<void>& settled) {
-            base::MutexLock lock(mutex_);
-            one->serving = settled.has_value();
+        slot.log->settle(home_, [this, id, one, served = std::move(served)](
+                                    const storage::Result<void>& settled) mutable {
+            if (settled) serve(id, one);
+            served(settled);
         });
-        return {};
     }
 
     void close(const SlotId& id, std::move_only_function<void()> closed) override
@@ -83,7 +80,7 @@ public:
     [[nodiscard]] std::optional<List> list(SlotId id) const KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         auto found = slots_.find(id);
-        if (found == slots_.end() || !found->second->serving) return std::nullopt;
+        if (found == slots_.end()) return std::nullopt;
         return found->second->list;
     }
     /// Adds to a slot that is served; `done` tells whether it stands. False when it is not served.
@@ -91,8 +88,8 @@ public:
         KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         auto found = slots_.find(id);
-        if (found == slots_.end() || !found->second->serving) return false;
-        auto& [log, list, serving] = *found->second;
+        if (found == slots_.end()) return false;
+        auto& [log, list] = *found->second;
         list.push_back(text);
         log->append(fmt::format(R"({{"add":"{}"}})", text));
         if (log->wants_picture()) log->begin_file(picture_of(*found->second));
@@ -109,9 +106,12 @@ private:
     struct Slot {
         std::shared_ptr<storage::SlotLog> log;
         List list;
-        bool serving = false;
     };
 
+    void serve(const SlotId& id, std::shared_ptr<Slot> slot) KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        EXPECT_TRUE(slots_.emplace(id, std::move(slot)).second) << "opened twice";
+    }
     static boost::json::object picture_of(const Slot& slot) {
         return {{"list", boost::json::array(slot.list.begin(), slot.list.end())}};
     }

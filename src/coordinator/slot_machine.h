@@ -17,9 +17,9 @@ class SlotMachine {
 public:
     virtual ~SlotMachine() = default;
 
-    /// Called first, once: what `picture` of an earlier leadership gave, perhaps edited by a person
-    /// since; empty for a slot without a past. Errors: kMalformed, kNewerFormat; the host names
-    /// file and line, the slot stays offline.
+    /// Called first, once, for a slot with a past: what `picture` of an earlier leadership gave,
+    /// perhaps edited by a person since. Errors: kMalformed, kNewerFormat; the host names file and
+    /// byte, the slot stays offline.
     [[nodiscard]] virtual catalog::Result<void> load_picture(
         const boost::json::object& picture) = 0;
     /// Then each change that was appended behind the picture, in order. Errors as above.

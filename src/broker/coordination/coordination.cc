@@ -90,29 +90,26 @@ void Coordination::begin(GroupLag::EndOffset end_of) {
         begun_ = true;
         end_of_ = std::move(end_of);
         update_lag();
-        for (const auto& [slot, seat] : groups_) start(*seat);
-        for (const auto& [slot, seat] : transactions_) start(*seat);
+        for (auto& start_slot : std::exchange(at_begin_, {})) start_slot();
     });
 }
 
 void Coordination::update_lag() {
     std::vector<GroupSlot*> slots;
-    for (const auto& [slot, seat] : groups_) {
-        if (seat->serving()) slots.push_back(&seat->machine());
-    }
+    for (const auto& [slot, seat] : groups_) slots.push_back(&seat->machine());
     group_lag_.update(slots, end_of_);
     loop_.timers().arm(lag_timer_, options_.clock->now() + kLagInterval, [this] { update_lag(); });
 }
 
-storage::Result<void> Coordination::open(const cluster::SlotId& id, storage::OpenedSlot opened) {
+void Coordination::open(const cluster::SlotId& id, storage::OpenedSlot opened, Served served) {
     if (id.kind == catalog::SlotKind::kGroup) {
-        return take_seat<GroupSlot>(id, std::move(opened), [this](auto& writer) {
+        const auto make = [this](auto& writer) {
             return std::make_unique<GroupSlot>(writer, loop_.timers(), *options_.clock,
                                                options_.groups, group_metrics_);
-        });
+        };
+        return take_seat<GroupSlot>(id.slot, std::move(opened), std::move(served), make);
     }
-    const auto epoch = opened.log->epoch();
-    return take_seat<TransactionSlot>(id, std::move(opened), [this, epoch](auto& writer) {
+    const auto make = [this, epoch = opened.log->epoch()](auto& writer) {
         return std::make_unique<TransactionSlot>(
             coordinator::TransactionServices{.writer = writer,
                                              .timers = loop_.timers(),
@@ -122,35 +119,43 @@ storage::Result<void> Coordination::open(const cluster::SlotId& id, storage::Ope
                                              .markers = *options_.markers,
                                              .metrics = transaction_metrics_,
                                              .epoch = epoch});
+    };
+    take_seat<TransactionSlot>(id.slot, std::move(opened), std::move(served), make);
+}
+
+template <class Machine>
+void Coordination::take_seat(base::PartitionId slot, storage::OpenedSlot opened, Served served,
+                             const typename SlotSeat<Machine>::Make& make) {
+    auto seat = std::make_shared<SlotSeat<Machine>>(loop_, opened.log, make);
+    if (opened.inherited) {
+        if (auto loaded = load(seat->machine(), *opened.inherited); !loaded) {
+            return served(std::move(loaded));
+        }
+    }
+    loop_.post([this, slot, seat = std::move(seat), served = std::move(served)]() mutable {
+        if (begun_) return start<Machine>(slot, seat, std::move(served));
+        at_begin_.emplace_back([this, slot, seat, served = std::move(served)]() mutable {
+            start<Machine>(slot, seat, std::move(served));
+        });
     });
 }
 
 template <class Machine>
-storage::Result<void> Coordination::take_seat(const cluster::SlotId& id, storage::OpenedSlot opened,
-                                              const typename SlotSeat<Machine>::Make& make) {
-    auto seat = std::make_shared<SlotSeat<Machine>>(loop_, opened.log, make);
-    if (opened.inherited) {
-        KAAS_TRY(load(seat->machine(), *opened.inherited));
-    }
-    loop_.post([this, slot = id.slot, seat = std::move(seat)] {
-        seats<Machine>()[slot] = seat;
-        if (begun_) start(*seat);
-    });
-    return {};
+void Coordination::start(base::PartitionId slot, const Seat<Machine>& seat, Served served) {
+    seat->start(
+        [this, slot, seat, served = std::move(served)](storage::Result<void> outcome) mutable {
+            if (outcome) {
+                seats<Machine>()[slot] = seat;
+                catch_up(seat->machine());
+            }
+            served(std::move(outcome));
+        });
 }
 
-void Coordination::start(SlotSeat<GroupSlot>& seat) {
-    seat.start([this](GroupSlot& groups) {
-        // What was deleted while nobody led the slot.
-        if (const auto now = image()) {
-            groups.keep_topics(
-                [&](const base::TopicId& topic) { return now->topic(topic) != nullptr; });
-        }
-    });
-}
-
-void Coordination::start(SlotSeat<TransactionSlot>& seat) {
-    seat.start([](TransactionSlot&) {});
+void Coordination::catch_up(GroupSlot& groups) {
+    const auto now = image();
+    if (!now) return;
+    groups.keep_topics([&](const base::TopicId& topic) { return now->topic(topic) != nullptr; });
 }
 
 void Coordination::close(const cluster::SlotId& id, std::move_only_function<void()> closed) {
@@ -165,9 +170,7 @@ void Coordination::close(const cluster::SlotId& id, std::move_only_function<void
 
 template <class Machine>
 void Coordination::give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed) {
-    auto found = seats<Machine>().extract(slot);
-    if (found.empty()) return closed();
-    found.mapped()->close(std::move(closed));
+    seats<Machine>().extract(slot).mapped()->close(std::move(closed));
 }
 
 catalog::ImagePtr Coordination::image() const {
@@ -188,9 +191,7 @@ void Coordination::apply(const catalog::ImagePtr& next) {
     }
     if (gone.empty()) return;
     loop_.post([this, gone = std::move(gone)] {
-        for (const auto& [slot, seat] : groups_) {
-            if (seat->serving()) seat->machine().topics_deleted(gone);
-        }
+        for (const auto& [slot, seat] : groups_) seat->machine().topics_deleted(gone);
     });
 }
 
@@ -204,9 +205,7 @@ void Coordination::with_slot(const catalog::Image& image, std::optional<base::Pa
     loop_.post(
         [this, slot = slot.value_or(base::PartitionId(-1)), led, use = std::move(use)]() mutable {
             const auto found = seats<Machine>().find(slot);
-            if (found != seats<Machine>().end() && found->second->serving()) {
-                return use(&found->second->machine());
-            }
+            if (found != seats<Machine>().end()) return use(&found->second->machine());
             use(std::unexpected(led ? ErrorCode::kCoordinatorLoadInProgress
                                     : ErrorCode::kNotCoordinator));
         });
@@ -243,7 +242,7 @@ void Coordination::with_all(const catalog::Image& image, UseAll<Machine> use) {
         std::vector<Machine*> machines;
         for (const auto slot : led) {
             const auto found = seats<Machine>().find(slot);
-            if (found == seats<Machine>().end() || !found->second->serving()) {
+            if (found == seats<Machine>().end()) {
                 return use(std::unexpected(ErrorCode::kCoordinatorLoadInProgress));
             }
             machines.push_back(&found->second->machine());

@@ -57,8 +57,7 @@ public:
     }
 
     // SlotHost.
-    [[nodiscard]] storage::Result<void> open(const cluster::SlotId& id,
-                                             storage::OpenedSlot opened) override;
+    void open(const cluster::SlotId& id, storage::OpenedSlot opened, Served served) override;
     void close(const cluster::SlotId& id, std::move_only_function<void()> closed) override;
 
     /// Sees each image: offsets of topics that are gone go. Thread: control.
@@ -98,11 +97,13 @@ private:
     template <class Machine>
     [[nodiscard]] Seats<Machine>& seats();
     template <class Machine>
-    [[nodiscard]] storage::Result<void> take_seat(const cluster::SlotId& id,
-                                                  storage::OpenedSlot opened,
-                                                  const typename SlotSeat<Machine>::Make& make);
-    void start(SlotSeat<coordinator::GroupSlot>& seat);
-    void start(SlotSeat<coordinator::TransactionSlot>& seat);
+    void take_seat(base::PartitionId slot, storage::OpenedSlot opened, Served served,
+                   const typename SlotSeat<Machine>::Make& make);
+    template <class Machine>
+    void start(base::PartitionId slot, const Seat<Machine>& seat, Served served);
+    /// What was deleted while nobody led the slot.
+    void catch_up(coordinator::GroupSlot& groups);
+    void catch_up(coordinator::TransactionSlot&) {}
     void update_lag();
     template <class Machine>
     void give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed);
@@ -120,7 +121,8 @@ private:
     catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
     // Of the loop.
     bool begun_ = false;
-    Seats<coordinator::GroupSlot> groups_;
+    std::vector<std::move_only_function<void()>> at_begin_;  ///< slots that are to be started then
+    Seats<coordinator::GroupSlot> groups_;                   ///< that are served
     Seats<coordinator::TransactionSlot> transactions_;
     GroupLag group_lag_;
     GroupLag::EndOffset end_of_;

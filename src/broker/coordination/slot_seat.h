@@ -28,26 +28,25 @@ public:
         : loop_(loop), log_(std::move(log)), machine_(make(*this)) {}
 
     [[nodiscard]] Machine& machine() { return *machine_; }
-    /// Requests may come.
-    [[nodiscard]] bool serving() const { return serving_ && !closing_; }
 
-    using Serving = std::move_only_function<void(Machine&)>;
-    /// All is loaded. What was only read is made durable before it is served; `serving` runs before
-    /// the first request.
-    void start(Serving serving) {
-        if (closing_) return;
-        if (!log_->must_write_picture()) return serve(std::move(serving));
+    using Served = std::move_only_function<void(storage::Result<void>)>;
+    /// All is loaded. What was only read is made durable before it is served. `served` runs with
+    /// the machine started, before the first request; or with the log's failure, and then the seat
+    /// has let go of it.
+    void start(Served served) {
+        if (!log_->must_write_picture()) return serve(std::move(served));
         log_->begin_file(machine_->picture());
         log_->settle(loop_, [self = this->shared_from_this(),
-                             serving = std::move(serving)](storage::Result<void> outcome) mutable {
-            if (outcome && !self->closing_) self->serve(std::move(serving));
+                             served = std::move(served)](storage::Result<void> outcome) mutable {
+            if (!outcome) return served(std::move(outcome));
+            self->serve(std::move(served));
         });
     }
 
-    /// `closed` runs when the machine appends nothing any more and nothing of it is outstanding.
+    /// After `served`. `closed` runs when the machine appends nothing any more and nothing of it is
+    /// outstanding.
     void close(std::move_only_function<void()> closed) {
-        closing_ = true;
-        if (serving_) machine_->close();
+        machine_->close();
         closed_ = std::move(closed);
         finish_closing();
     }
@@ -68,10 +67,9 @@ public:
     }
 
 private:
-    void serve(Serving serving) {
-        serving_ = true;
+    void serve(Served served) {
         machine_->start();
-        serving(*machine_);
+        served({});
     }
 
     void finish_closing() {
@@ -83,8 +81,6 @@ private:
     base::Loop& loop_;
     const std::shared_ptr<storage::SlotLog> log_;
     const std::unique_ptr<Machine> machine_;
-    bool serving_ = false;
-    bool closing_ = false;
     std::size_t outstanding_ = 0;  ///< settles that have not come back
     std::move_only_function<void()> closed_;
 };
