@@ -199,6 +199,10 @@ private:
                 .metrics = &metrics_,
                 .groups = group_config(from),
                 .transactions = transaction_config(from),
+                .record_max_bytes =
+                    [this](const catalog::ConfigMap& own) {
+                        return static_cast<std::size_t>(log_config(config_, own).max_message_bytes);
+                    },
                 .producer_ids = &producer_id_source_,
                 .markers = &marker_sender_};
     }

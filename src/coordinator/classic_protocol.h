@@ -76,6 +76,8 @@ private:
 
     void sync_now(Group& group, SyncGroupRequest request, Done<SyncGroupAnswer> done);
     void store_assignment(Group& group, std::vector<SyncGroupRequest::Assignment> assignments);
+    /// It cannot be kept: who waits for it is told, and the members may try another one.
+    void fail_assignment(Group& group);
     void distribute(const std::string& group_id, std::int32_t generation,
                     std::vector<SyncGroupRequest::Assignment> assignments);
     void store(Group& group, std::string text);

@@ -1,11 +1,13 @@
 // How members come: JoinGroup and SyncGroup.
 
+#include "base/log.h"
 #include "base/uuid.h"
 #include "coordinator/classic_protocol.h"
 #include "coordinator/group.h"
 #include "coordinator/group_journal.h"
 #include "coordinator/group_metrics.h"
 #include "coordinator/group_requests.h"
+#include "coordinator/record_bytes.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,11 +45,23 @@ std::string java_text(const base::Uuid& id) {
 
 /// Of two protocols with one name the first counts; a vote for each would make none fit all.
 void drop_repeated(std::vector<MemberProtocol>& protocols) {
-    for (auto one = protocols.begin(); one != protocols.end(); ++one) {
-        protocols.erase(std::remove_if(one + 1, protocols.end(),
-                                       [&](const auto& other) { return other.name == one->name; }),
-                        protocols.end());
-    }
+    std::set<std::string> seen;
+    std::erase_if(protocols, [&](const auto& one) { return !seen.insert(one.name).second; });
+}
+
+/// What a group's record would take if one of its members had these protocols.
+std::size_t bytes_with(const Group& group, const Member& member, const JoinGroupRequest& request) {
+    const auto protocol = group.protocol_name().value_or("");
+    const auto changed = std::ranges::find(request.protocols, protocol, &MemberProtocol::name);
+    return group_record_bytes(group, assignments_of(group)) - member.metadata(protocol).size() +
+           (changed == request.protocols.end() ? 0 : changed->metadata.size());
+}
+
+void warn_too_large(std::string_view group_id) {
+    base::log::warn("groups",
+                    "group '{}' is not kept: its members' metadata and assignments are larger than "
+                    "max.message.bytes of __consumer_offsets",
+                    group_id);
 }
 
 std::string reason_of(std::string_view what, const JoinGroupRequest& request) {
@@ -57,6 +72,13 @@ std::string reason_of(std::string_view what, const JoinGroupRequest& request) {
 }  // namespace
 
 void ClassicProtocol::join(JoinGroupRequest request, Done<JoinGroupAnswer> done) {
+    if (bytes_of(request.protocols) > config_.record_max_bytes) {
+        // Apache takes it, and says this when the assignment comes.
+        warn_too_large(request.group_id);
+        done({.error = ErrorCode::kUnknownServerError,
+              .member_id = std::move(request.member.member_id)});
+        return;
+    }
     drop_repeated(request.protocols);
     const bool is_new_member = request.member.member_id.empty();
     auto* group = groups_.find(request.group_id);
@@ -182,6 +204,16 @@ void ClassicProtocol::rejoin(Group& group, Member& member, JoinGroupRequest requ
 
 void ClassicProtocol::replace_static(Group& group, Member& old, JoinGroupRequest request,
                                      std::string new_id, Done<JoinGroupAnswer> done) {
+    if (group.is(GroupState::kStable) &&
+        bytes_with(group, old, request) > config_.record_max_bytes) {
+        warn_too_large(group.id());
+        auto answer = joined(group, old);
+        answer.error = ErrorCode::kUnknownServerError;
+        answer.member_id.clear();
+        answer.members.clear();
+        done(std::move(answer));
+        return;
+    }
     auto leader_before = group.leader().value_or("");
     const bool knows_skipping = request.client.version >= kSkipAssignmentFrom;
     const auto why = reason_of("a static member comes back", request);
@@ -261,14 +293,28 @@ void ClassicProtocol::paid_sync(Group& group, const std::string& member_id) {
 
 void ClassicProtocol::store_assignment(Group& group,
                                        std::vector<SyncGroupRequest::Assignment> assignments) {
+    // A sum first: nobody else waits while a request of any size is taken apart.
+    if (bytes_of(assignments) > config_.record_max_bytes) return fail_assignment(group);
     Assignments by_member;
     for (const auto& one : assignments) by_member[one.member_id] = one.assignment;
+    if (group_record_bytes(group, by_member) > config_.record_max_bytes)
+        return fail_assignment(group);
     group.storing = true;
     store(group, group_text(group, by_member));
     writer_.settle([this, group_id = group.id(), generation = group.generation(),
                     assignments = std::move(assignments)](bool durable) mutable {
         if (durable) distribute(group_id, generation, std::move(assignments));
     });
+}
+
+void ClassicProtocol::fail_assignment(Group& group) {
+    warn_too_large(group.id());
+    for (auto& [member_id, member] : group.members()) {
+        if (!member.syncing) continue;
+        member.answer_sync({.error = ErrorCode::kUnknownServerError});
+        touch(group, member);
+    }
+    rebalance(group, "its assignment is too large");
 }
 
 void ClassicProtocol::distribute(const std::string& group_id, std::int32_t generation,

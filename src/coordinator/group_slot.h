@@ -114,6 +114,8 @@ private:
     [[nodiscard]] DescribedGroup describe(const std::string& group_id) const;
     [[nodiscard]] ErrorCode check_commit(Group* group, const OffsetCommitRequest& request) const;
     [[nodiscard]] ErrorCode check_commit(Group* group, const TxnOffsetCommitRequest& request);
+    [[nodiscard]] ErrorCode check_size(const std::string& group_id,
+                                       const std::vector<CommitTopic>& topics) const;
     [[nodiscard]] ErrorCode check_committer(Group& group, const MemberIdentity& member,
                                             std::int32_t generation, bool in_transaction) const;
     [[nodiscard]] static OffsetFetchAnswer::Topic fetch_topic(

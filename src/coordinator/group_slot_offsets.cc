@@ -1,11 +1,13 @@
 // What a group slot does with offsets.
 
 #include "base/ids.h"
+#include "base/log.h"
 #include "coordinator/group.h"
 #include "coordinator/group_journal.h"
 #include "coordinator/group_offsets.h"
 #include "coordinator/group_requests.h"
 #include "coordinator/group_slot.h"
+#include "coordinator/record_bytes.h"
 #include "coordinator/slot_writer.h"
 #include "storage/producer_state.h"
 #include "storage/transaction_marker.h"
@@ -99,12 +101,24 @@ ErrorCode GroupSlot::check_committer(Group& group, const MemberIdentity& member,
 }
 
 ErrorCode GroupSlot::check_commit(Group* group, const OffsetCommitRequest& request) const {
+    auto error = ErrorCode::kNone;
     if (group != nullptr) {
-        return check_committer(*group, request.member, request.generation, false);
+        error = check_committer(*group, request.member, request.generation, false);
+    } else if (request.generation >= 0) {
+        error = request.version >= kKnowsNoGroupFrom ? ErrorCode::kGroupIdNotFound
+                                                     : ErrorCode::kIllegalGeneration;
     }
-    if (request.generation < 0) return ErrorCode::kNone;
-    return request.version >= kKnowsNoGroupFrom ? ErrorCode::kGroupIdNotFound
-                                                : ErrorCode::kIllegalGeneration;
+    return error == ErrorCode::kNone ? check_size(request.group_id, request.topics) : error;
+}
+
+ErrorCode GroupSlot::check_size(const std::string& group_id,
+                                const std::vector<CommitTopic>& topics) const {
+    if (commit_record_bytes(group_id, topics) <= config_.record_max_bytes) return ErrorCode::kNone;
+    base::log::warn("groups",
+                    "group '{}': a commit is refused, it is larger than max.message.bytes of "
+                    "__consumer_offsets",
+                    group_id);
+    return ErrorCode::kUnknownServerError;
 }
 
 ErrorCode GroupSlot::check_commit(Group* group, const TxnOffsetCommitRequest& request) {
@@ -115,6 +129,7 @@ ErrorCode GroupSlot::check_commit(Group* group, const TxnOffsetCommitRequest& re
         error = request.version >= kTransactionKnowsNoGroupFrom ? ErrorCode::kGroupIdNotFound
                                                                 : ErrorCode::kIllegalGeneration;
     }
+    if (error == ErrorCode::kNone) error = check_size(request.group_id, request.topics);
     if (error != ErrorCode::kNone) return error;
     return producers_.check_commit(request.producer_id, request.producer_epoch,
                                    request.verification);

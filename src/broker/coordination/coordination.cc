@@ -71,6 +71,7 @@ Coordination::Coordination(const Options& options)
     : options_(options),
       group_metrics_(*options.metrics),
       transaction_metrics_(coordinator::TransactionMetrics::of(*options.metrics)),
+      group_config_(options.groups),
       group_lag_(*options.metrics),
       loop_("coordinators", *options.clock) {}
 
@@ -105,7 +106,7 @@ void Coordination::open(const cluster::SlotId& id, storage::OpenedSlot opened, S
     if (id.kind == catalog::SlotKind::kGroup) {
         const auto make = [this](auto& writer) {
             return std::make_unique<GroupSlot>(writer, loop_.timers(), *options_.clock,
-                                               options_.groups, group_metrics_);
+                                               group_config_, group_metrics_);
         };
         return take_seat<GroupSlot>(id.slot, std::move(opened), std::move(served), make);
     }
@@ -184,6 +185,7 @@ void Coordination::apply(const catalog::ImagePtr& next) {
         base::MutexLock lock(mutex_);
         before = std::exchange(image_, next);
     }
+    take_limit(*next, before.get());
     if (!before) return;
     std::vector<coordinator::DeletedTopic> gone;
     for (const auto& [was, now] : next->changed_topics(*before)) {
@@ -192,6 +194,16 @@ void Coordination::apply(const catalog::ImagePtr& next) {
     if (gone.empty()) return;
     loop_.post([this, gone = std::move(gone)] {
         for (const auto& [slot, seat] : groups_) seat->machine().topics_deleted(gone);
+    });
+}
+
+void Coordination::take_limit(const catalog::Image& next, const catalog::Image* before) {
+    const auto name = catalog::slot_topic(catalog::SlotKind::kGroup);
+    const auto* topic = next.topic(name);
+    const bool is_new = topic != nullptr && (before == nullptr || before->topic(name) != topic);
+    if (!is_new || !options_.record_max_bytes) return;
+    loop_.post([this, limit = options_.record_max_bytes(topic->configs)] {
+        group_config_.record_max_bytes = limit;
     });
 }
 

@@ -8,6 +8,7 @@
 #include "base/timer_queue.h"
 #include "broker/coordination/group_lag.h"
 #include "broker/coordination/slot_seat.h"
+#include "catalog/config_map.h"
 #include "catalog/image.h"
 #include "cluster/slot_host.h"
 #include "coordinator/group_config.h"
@@ -16,6 +17,7 @@
 #include "coordinator/transaction_slot.h"
 #include "wire/error_code.h"
 
+#include <cstddef>
 #include <expected>
 #include <functional>
 #include <map>
@@ -40,6 +42,8 @@ public:
         base::metrics::Registry* metrics = nullptr;
         coordinator::GroupConfig groups;
         coordinator::TransactionConfig transactions;
+        /// `max.message.bytes` of a topic with such configs; empty: as `groups` says.
+        std::function<std::size_t(const catalog::ConfigMap&)> record_max_bytes{};
         /// Used from `begin` on.
         coordinator::ProducerIdSource* producer_ids = nullptr;
         coordinator::MarkerSink* markers = nullptr;
@@ -105,6 +109,8 @@ private:
     void catch_up(coordinator::GroupSlot& groups);
     void catch_up(coordinator::TransactionSlot&) {}
     void update_lag();
+    /// `max.message.bytes` of the groups' topic is a config that may change.
+    void take_limit(const catalog::Image& next, const catalog::Image* before);
     template <class Machine>
     void give_up_seat(base::PartitionId slot, std::move_only_function<void()> closed);
     template <class Machine>
@@ -120,6 +126,7 @@ private:
     mutable base::Mutex mutex_;
     catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
     // Of the loop.
+    coordinator::GroupConfig group_config_;
     bool begun_ = false;
     std::vector<std::move_only_function<void()>> at_begin_;  ///< slots that are to be started then
     Seats<coordinator::GroupSlot> groups_;                   ///< that are served

@@ -67,18 +67,23 @@ protected:
     /// A new life of the broker, which leaves the old one's slots to it as a crash would.
     void start() {
         life_ = std::make_unique<storage::testing::SlotLife>(volume_, clock_);
-        coordination_ = std::make_unique<Coordination>(Coordination::Options{.self = kSelf,
-                                                                             .metrics = &metrics_,
-                                                                             .groups = {},
-                                                                             .transactions = {},
-                                                                             .producer_ids = &ids_,
-                                                                             .markers = &markers_});
+        coordination_ =
+            std::make_unique<Coordination>(Coordination::Options{.self = kSelf,
+                                                                 .metrics = &metrics_,
+                                                                 .groups = {},
+                                                                 .transactions = {},
+                                                                 .record_max_bytes = &limit_of,
+                                                                 .producer_ids = &ids_,
+                                                                 .markers = &markers_});
     }
     void begin() {
         coordination_->begin([](const auto&) { return std::nullopt; });
     }
+    static std::size_t limit_of(const catalog::ConfigMap& configs) {
+        return configs.contains("max.message.bytes") ? 100 : 1'000;
+    }
     /// One slot of groups, led by `leader`.
-    void set_leader(base::BrokerId leader) {
+    void set_leader(base::BrokerId leader, catalog::ConfigMap configs = {}) {
         catalog::ImageEditor editor("c");
         catalog::Broker broker{.id = leader};
         broker.sessions.emplace("main", base::Incarnation{base::Uuid::random()});
@@ -87,8 +92,10 @@ protected:
         slot.replicas = {leader};
         slot.leader = {leader, broker.sessions["main"]};
         slot.runs = {{base::LeaderEpoch(0), "main"}};
-        ASSERT_TRUE(editor.apply(catalog::TopicCreated{
-            {.name = "__consumer_offsets", .id = {base::Uuid::random()}, .partitions = {slot}}}));
+        ASSERT_TRUE(editor.apply(catalog::TopicCreated{{.name = "__consumer_offsets",
+                                                        .id = {base::Uuid::random()},
+                                                        .partitions = {slot},
+                                                        .configs = std::move(configs)}}));
         image_ = std::move(editor).finish();
     }
     std::future<storage::Result<void>> open(std::int32_t epoch) {
@@ -255,6 +262,16 @@ TEST_F(CoordinationTest, WhatIsUnderWayWhenASlotIsClosedIsAnsweredBeforeItIsLeft
     life_->run();
     EXPECT_EQ(answer.get(), ErrorCode::kNone);
     has_left.get();
+}
+
+TEST_F(CoordinationTest, TheTopicOfTheGroupsSaysHowMuchMayBeKeptAtOnce) {
+    begin();
+    ASSERT_TRUE(open(0).get());
+    coordination_->apply(image_);
+    EXPECT_EQ(commit(7), ErrorCode::kNone);
+    set_leader(kSelf, {{"max.message.bytes", "100"}});
+    coordination_->apply(image_);
+    EXPECT_EQ(commit(8), ErrorCode::kUnknownServerError);
 }
 
 TEST_F(CoordinationTest, ALogThatFailsAnswersWithNotCoordinator) {
