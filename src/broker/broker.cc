@@ -338,7 +338,9 @@ private:
         slot_topics_.emplace(node_->controller(), base::Clock::system());
         producer_id_source_.begin(*producer_ids_, coordination_.loop());
         marker_sender_.begin(*node_, coordination_);
-        coordination_.begin(end_offsets());
+        coordination_.begin(end_offsets(), [this](const cluster::SlotId& id) {
+            return node_->slots()->is_offline(id);
+        });
         services_.emplace(Services{.config = config_,
                                    .node = *node_,
                                    .io_pool = io_pool_,

@@ -71,6 +71,7 @@ public:
     void tick() KAAS_EXCLUDES(mutex_);
     bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool is_offline(const SlotId& id) const KAAS_EXCLUDES(mutex_);
 
 private:
     using BatchPtr = std::shared_ptr<Batch>;
@@ -404,6 +405,12 @@ std::size_t SlotTable::Impl::count(Hosting state) const {
         slots_, [&](const auto& entry) { return entry.second->tenancy.state() == state; }));
 }
 
+bool SlotTable::Impl::is_offline(const SlotId& id) const {
+    base::MutexLock lock(mutex_);
+    const auto slot = slots_.find(id);
+    return slot != slots_.end() && slot->second->tenancy.state() == Hosting::kOffline;
+}
+
 SlotTable::SlotTable(Options options) : impl_(std::make_shared<Impl>(std::move(options))) {}
 SlotTable::~SlotTable() = default;
 
@@ -411,6 +418,7 @@ bool SlotTable::apply(const catalog::ImagePtr& next) { return impl_->apply(next)
 std::size_t SlotTable::led() const { return impl_->count(Hosting::kServing); }
 std::size_t SlotTable::opening() const { return impl_->count(Hosting::kOpening); }
 std::size_t SlotTable::offline() const { return impl_->count(Hosting::kOffline); }
+bool SlotTable::is_offline(const SlotId& id) const { return impl_->is_offline(id); }
 void SlotTable::tick() { impl_->tick(); }
 bool SlotTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 

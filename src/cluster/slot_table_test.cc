@@ -245,11 +245,14 @@ TEST_F(SlotTableTest, AFailedLogGivesItsEpochUpAndComesBack) {
     tick();
     EXPECT_EQ(host_.list(kFirst), std::nullopt) << "not served any more";
     EXPECT_EQ(table_->offline(), 1U);
+    EXPECT_TRUE(table_->is_offline(kFirst));
+    EXPECT_FALSE(table_->is_offline(kSecond));
     EXPECT_EQ(table_->led(), 1U) << "the other one goes on";
     ASSERT_EQ(released_.size(), 1U) << "the volume has shown that it takes writes";
     EXPECT_EQ(released_[0], (catalog::PartitionEpoch{first(), base::LeaderEpoch(0)}));
     assign(1);
     EXPECT_EQ(table_->led(), 2U);
+    EXPECT_FALSE(table_->is_offline(kFirst));
     EXPECT_EQ(host_.list(kFirst).value_or(List{}).front(), "a");
     EXPECT_TRUE(add("b"));
 }

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import time
 import urllib.request
 
 import pytest
@@ -55,6 +56,15 @@ def committed(kaas, group: str, partition: int = 0) -> tuple[int, int]:
         return answer["error_code"], -1
     found = answer["topics"][0]["partitions"][0]
     return found["error_code"], found["committed_offset"]
+
+
+def listed(connection) -> list[str]:
+    """Once no slot is on its way any more."""
+    deadline = time.monotonic() + 60
+    while (answer := connection.call("ListGroups", 4, {}))["error_code"] == 14 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert answer["error_code"] == 0, answer
+    return [group["group_id"] for group in answer["groups"]]
 
 
 def health(kaas) -> dict:
@@ -120,8 +130,14 @@ def test_a_slot_with_a_line_that_means_nothing_is_offline_and_the_others_serve(k
     journal.write_text("\n".join(lines[:at + 1] + [broken] + lines[at + 1:]) + "\n")
     kaas.start()
     assert committed(kaas, other) == (0, 6)
-    assert committed(kaas, GROUP)[0] in (14, 15, 16), "a code that clients ask again for"
-    assert health(kaas)["slots_offline"] == 1
+    with Connection(kaas.bootstrap) as connection:
+        assert committed(kaas, GROUP)[0] == 16, "NOT_COORDINATOR: clients look for it"
+        found = connection.call("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": [GROUP, other]})
+        assert [one["error_code"] for one in found["coordinators"]] == [15, 0], "and pause meanwhile"
+        beat = {"group_id": GROUP, "generation_id": 1, "member_id": "m"}
+        assert connection.call("Heartbeat", 4, beat)["error_code"] == 16, "members do not think that all is well"
+        assert listed(connection) == [other]
+    assert (health(kaas)["slots_offline"], health(kaas)["status"]) == (1, "degraded")
     said = [line for line in kaas.log().splitlines()
             if f"{journal.relative_to(kaas.directory / 'data')} at byte" in line]
     assert len(said) == 1, kaas.log()

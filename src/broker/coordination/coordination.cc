@@ -86,10 +86,11 @@ Coordination::Seats<TransactionSlot>& Coordination::seats<TransactionSlot>() {
     return transactions_;
 }
 
-void Coordination::begin(GroupLag::EndOffset end_of) {
-    loop_.post([this, end_of = std::move(end_of)]() mutable {
+void Coordination::begin(GroupLag::EndOffset end_of, IsOffline is_offline) {
+    loop_.post([this, end_of = std::move(end_of), is_offline = std::move(is_offline)]() mutable {
         begun_ = true;
         end_of_ = std::move(end_of);
+        is_offline_ = std::move(is_offline);
         update_lag();
         for (auto& start_slot : std::exchange(at_begin_, {})) start_slot();
     });
@@ -218,9 +219,14 @@ void Coordination::with_slot(const catalog::Image& image, std::optional<base::Pa
         [this, slot = slot.value_or(base::PartitionId(-1)), led, use = std::move(use)]() mutable {
             const auto found = seats<Machine>().find(slot);
             if (found != seats<Machine>().end()) return use(&found->second->machine());
-            use(std::unexpected(led ? ErrorCode::kCoordinatorLoadInProgress
+            use(std::unexpected(led ? why_not_served({kKindOf<Machine>, slot})
                                     : ErrorCode::kNotCoordinator));
         });
+}
+
+ErrorCode Coordination::why_not_served(const cluster::SlotId& id) const {
+    return is_offline_ && is_offline_(id) ? ErrorCode::kNotCoordinator
+                                          : ErrorCode::kCoordinatorLoadInProgress;
 }
 
 void Coordination::with_group(const catalog::Image& image, std::string_view group_id,
@@ -254,10 +260,12 @@ void Coordination::with_all(const catalog::Image& image, UseAll<Machine> use) {
         std::vector<Machine*> machines;
         for (const auto slot : led) {
             const auto found = seats<Machine>().find(slot);
-            if (found == seats<Machine>().end()) {
-                return use(std::unexpected(ErrorCode::kCoordinatorLoadInProgress));
+            if (found != seats<Machine>().end()) {
+                machines.push_back(&found->second->machine());
+                continue;
             }
-            machines.push_back(&found->second->machine());
+            const auto error = why_not_served({kKindOf<Machine>, slot});
+            if (error != ErrorCode::kNotCoordinator) return use(std::unexpected(error));
         }
         use(std::move(machines));
     });

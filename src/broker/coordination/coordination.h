@@ -52,12 +52,15 @@ public:
     explicit Coordination(const Options& options);
     ~Coordination() override;
 
-    /// What state machines need of the broker is there; and `end_of`, which runs on the loop.
-    void begin(GroupLag::EndOffset end_of);
+    /// Whether a slot that is assigned here is not served for longer than it takes to open it.
+    using IsOffline = std::function<bool(const cluster::SlotId&)>;
+    /// What state machines need of the broker is there; and what runs on the loop.
+    void begin(GroupLag::EndOffset end_of, IsOffline is_offline);
     /// Runs what is under way on the loop, and ends it. Every slot is closed by then.
     void stop() {
         loop_.stop();
         end_of_ = {};
+        is_offline_ = {};
     }
 
     // SlotHost.
@@ -67,8 +70,10 @@ public:
     /// Sees each image: offsets of topics that are gone go. Thread: control.
     void apply(const catalog::ImagePtr& next);
 
-    /// The slot of an id: NOT_COORDINATOR when another broker leads it or there are none yet,
-    /// COORDINATOR_LOAD_IN_PROGRESS when it is on its way here.
+    /// The slot of an id: COORDINATOR_LOAD_IN_PROGRESS when it is on its way here, NOT_COORDINATOR
+    /// when another broker leads it, there are none yet, or it is offline: clients look for the
+    /// coordinator then, and FindCoordinator says that it is not available (Apache
+    /// `CoordinatorState.FAILED`).
     template <class Machine>
     using Use = std::move_only_function<void(std::expected<Machine*, wire::ErrorCode>)>;
     template <class Machine>
@@ -84,7 +89,7 @@ public:
     /// The group slot that is a partition of `__consumer_offsets`, for markers.
     void with_group_slot(const catalog::Image& image, base::PartitionId slot, UseGroups use);
     /// All slots that this broker serves. An error when some are on their way here:
-    /// COORDINATOR_LOAD_IN_PROGRESS.
+    /// COORDINATOR_LOAD_IN_PROGRESS. Those that are offline are left out, as in Apache.
     void with_all_groups(const catalog::Image& image, UseAll<coordinator::GroupSlot> use);
     void with_all_transactions(const catalog::Image& image,
                                UseAll<coordinator::TransactionSlot> use);
@@ -116,6 +121,8 @@ private:
     template <class Machine>
     void with_slot(const catalog::Image& image, std::optional<base::PartitionId> slot,
                    Use<Machine> use);
+    /// Of the loop: why a slot that is led here is not served.
+    [[nodiscard]] wire::ErrorCode why_not_served(const cluster::SlotId& id) const;
     template <class Machine>
     void with_all(const catalog::Image& image, UseAll<Machine> use);
     [[nodiscard]] catalog::ImagePtr image() const KAAS_EXCLUDES(mutex_);
@@ -133,6 +140,7 @@ private:
     Seats<coordinator::TransactionSlot> transactions_;
     GroupLag group_lag_;
     GroupLag::EndOffset end_of_;
+    IsOffline is_offline_;
     base::TimerQueue::Entry lag_timer_;
     /// Ends first: what runs on it uses the rest.
     base::Loop loop_;

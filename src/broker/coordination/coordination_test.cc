@@ -77,7 +77,8 @@ protected:
                                                                  .markers = &markers_});
     }
     void begin() {
-        coordination_->begin([](const auto&) { return std::nullopt; });
+        coordination_->begin([](const auto&) { return std::nullopt; },
+                             [this](const cluster::SlotId& id) { return offline_.contains(id); });
     }
     static std::size_t limit_of(const catalog::ConfigMap& configs) {
         return configs.contains("max.message.bytes") ? 100 : 1'000;
@@ -164,6 +165,7 @@ protected:
     base::metrics::Registry metrics_;
     NoIds ids_;
     NoMarkers markers_;
+    std::set<cluster::SlotId> offline_;  ///< changed only while nothing is asked
     catalog::ImagePtr image_;
     std::unique_ptr<storage::testing::SlotLife> life_;
     std::unique_ptr<Coordination> coordination_;
@@ -184,6 +186,32 @@ TEST_F(CoordinationTest, AnIdOfAnotherBrokersSlotIsSentAway) {
     EXPECT_EQ(look_up(), ErrorCode::kNotCoordinator);
     image_ = catalog::ImageEditor("c").finish();
     EXPECT_EQ(look_up(), ErrorCode::kNotCoordinator) << "there are no slots yet";
+}
+
+TEST_F(CoordinationTest, AnIdOfAnOfflineSlotIsSentToLookForItsCoordinator) {
+    begin();
+    offline_.insert(kSlot);
+    EXPECT_EQ(look_up(), ErrorCode::kNotCoordinator) << "a load would be waited for";
+    offline_.clear();
+    EXPECT_EQ(look_up(), ErrorCode::kCoordinatorLoadInProgress);
+}
+
+TEST_F(CoordinationTest, AnOfflineSlotDoesNotHideTheOthers) {
+    const auto count_all = [&] {
+        std::promise<std::expected<std::size_t, ErrorCode>> counted;
+        coordination_->with_all_groups(*image_, [&](auto all) {
+            if (!all) return counted.set_value(std::unexpected(all.error()));
+            counted.set_value(all->size());
+        });
+        return counted.get_future().get();
+    };
+    begin();
+    EXPECT_EQ(count_all().error(), ErrorCode::kCoordinatorLoadInProgress);
+    offline_.insert(kSlot);
+    EXPECT_EQ(count_all(), 0U);
+    offline_.clear();
+    ASSERT_TRUE(open(0).get());
+    EXPECT_EQ(count_all(), 1U);
 }
 
 TEST_F(CoordinationTest, NothingIsServedBeforeTheBrokerHasBegun) {
