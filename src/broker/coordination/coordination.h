@@ -71,9 +71,10 @@ public:
     void apply(const catalog::ImagePtr& next);
 
     /// The slot of an id: COORDINATOR_LOAD_IN_PROGRESS when it is on its way here, NOT_COORDINATOR
-    /// when another broker leads it, there are none yet, or it is offline: clients look for the
-    /// coordinator then, and FindCoordinator says that it is not available (Apache
-    /// `CoordinatorState.FAILED`).
+    /// when another broker leads it, there are none yet, or it is offline (Apache
+    /// `CoordinatorState.FAILED`). Clients look for the coordinator then, find this broker, and
+    /// pause before they come back. They must find it: where a lookup fails, Java's admin client
+    /// repeats it without a pause.
     template <class Machine>
     using Use = std::move_only_function<void(std::expected<Machine*, wire::ErrorCode>)>;
     template <class Machine>

@@ -70,12 +70,7 @@ std::expected<Found, ErrorCode> find(const Call& call, const catalog::Image& ima
     const auto* topic = image.topic(catalog::slot_topic(*kind));
     if (topic == nullptr) return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
     const auto slot = catalog::slot_of(key, topic->partitions.size());
-    const auto leader = image.leader(*topic->partition(slot));
-    const auto& node = call.services().node;
-    // Apache's partition has no leader then; what is known of other brokers' slots is who leads.
-    if (leader == node.id() && node.slots()->is_offline({*kind, slot}))
-        return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
-    const auto* broker = image.broker(leader);
+    const auto* broker = image.broker(image.leader(*topic->partition(slot)));
     const auto* endpoint = broker == nullptr ? nullptr : broker->endpoint(call.peer().listener);
     if (endpoint == nullptr) return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
     return Found{broker->id.value(), endpoint};
