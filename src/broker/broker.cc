@@ -102,9 +102,7 @@ std::map<catalog::SlotKind, cluster::SlotTopic> slot_topics(
 }
 
 coordinator::GroupConfig group_config(const catalog::BrokerSettings& from) {
-    return {.min_session_timeout = from.group_min_session_timeout_ms,
-            .max_session_timeout = from.group_max_session_timeout_ms,
-            .initial_rebalance_delay = from.group_initial_rebalance_delay_ms,
+    return {.initial_rebalance_delay = from.group_initial_rebalance_delay_ms,
             .max_size = static_cast<std::size_t>(from.group_max_size),
             .offset_metadata_max_bytes = static_cast<std::size_t>(from.offset_metadata_max_bytes),
             .offsets_retention = std::chrono::minutes(from.offsets_retention_minutes),

@@ -10,8 +10,6 @@ namespace kaas::coordinator {
 /// The configs of groups and offsets that count here; defaults are Apache's
 /// (`GroupCoordinatorConfig`, `TransactionStateManagerConfig`).
 struct GroupConfig {
-    std::chrono::milliseconds min_session_timeout{6'000};      ///< group.min.session.timeout.ms
-    std::chrono::milliseconds max_session_timeout{1'800'000};  ///< group.max.session.timeout.ms
     std::chrono::milliseconds initial_rebalance_delay{3'000};  ///< group.initial.rebalance.delay.ms
     std::size_t max_size = std::numeric_limits<std::int32_t>::max();  ///< group.max.size
     std::size_t offset_metadata_max_bytes = 4'096;                    ///< offset.metadata.max.bytes

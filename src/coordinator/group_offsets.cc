@@ -107,17 +107,6 @@ bool GroupOffsets::has_pending(std::string_view topic, base::PartitionId partiti
     return find_in(pending_, topic, partition) != nullptr;
 }
 
-bool GroupOffsets::has_pending_of(base::ProducerId producer) const {
-    for (const auto& [topic, partitions] : pending_) {
-        for (const auto& [partition, waiting] : partitions) {
-            if (std::ranges::find(waiting, producer, &Pending::producer) != waiting.end()) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 std::size_t GroupOffsets::committed_count() const {
     std::size_t count = 0;
     for (const auto& [topic, partitions] : committed_) count += partitions.size();

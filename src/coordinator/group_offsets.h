@@ -55,7 +55,6 @@ public:
     [[nodiscard]] const OffsetEntry* find(std::string_view topic,
                                           base::PartitionId partition) const;
     [[nodiscard]] bool has_pending(std::string_view topic, base::PartitionId partition) const;
-    [[nodiscard]] bool has_pending_of(base::ProducerId producer) const;
     [[nodiscard]] const ByTopic<OffsetEntry>& committed() const { return committed_; }
     /// The oldest first.
     [[nodiscard]] const ByTopic<std::vector<Pending>>& pending() const { return pending_; }

@@ -92,7 +92,7 @@ void Server::stop(std::chrono::milliseconds patience) {
     if (!wait_until_empty(patience)) on_each_reactor(&Shard::close_all);
 }
 
-std::size_t Server::open_connections() const {
+std::size_t Server::open_connections_for_test() const {
     base::MutexLock lock(mutex_);
     return open_;
 }

@@ -68,8 +68,8 @@ public:
     /// the destructor waits for that, `stop` does not. May be called twice.
     void stop(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
 
-    [[nodiscard]] const FrameMemory& request_memory() const { return memory_; }
-    [[nodiscard]] std::size_t open_connections() const KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] const FrameMemory& request_memory_for_test() const { return memory_; }
+    [[nodiscard]] std::size_t open_connections_for_test() const KAAS_EXCLUDES(mutex_);
 
 private:
     friend class Shard;

@@ -356,7 +356,7 @@ TEST_F(ServerTest, AnswersToAClientThatIsGoneAreHarmless) {
         b->close("test");
     });
     settle();
-    EXPECT_EQ(server_->open_connections(), 0U);
+    EXPECT_EQ(server_->open_connections_for_test(), 0U);
 }
 
 TEST_F(ServerTest, WhatWasSentBeforeAQuickCloseIsCarriedOut) {
@@ -399,7 +399,7 @@ TEST_F(ServerTest, WithoutRequestMemoryConnectionsWaitTheirTurn) {
     std::size_t most = 0;
     for (int i = 0; i < 8; ++i) {
         handler_.wait_for_requests(static_cast<std::size_t>(i) + 1);
-        most = std::max(most, server_->request_memory().used());
+        most = std::max(most, server_->request_memory_for_test().used());
         auto exchange = handler_.take_any();
         Reactor& reactor = exchange->reactor();
         reactor.post(
@@ -416,7 +416,7 @@ TEST_F(ServerTest, AFrameAboveTheWholeMemoryStillFits) {
     // Has its memory and never ends: nothing is released.
     TestClient stalled = connect();
     stalled.send(framed(std::string(290'000, 'x')).substr(0, 250'000));
-    while (server_->request_memory().used() == 0) std::this_thread::yield();
+    while (server_->request_memory_for_test().used() == 0) std::this_thread::yield();
     TestClient client = connect();
     client.send_frame("size " + std::string(4'000'000, 'x'));
     EXPECT_EQ(client.receive_frame(), "4000005");
@@ -469,7 +469,7 @@ TEST_F(ServerTest, StoppingLetsOpenRequestsEnd) {
     EXPECT_EQ(client.receive_frame(), "a");
     EXPECT_TRUE(client.at_end());
     stopping.join();
-    EXPECT_EQ(server_->open_connections(), 0U);
+    EXPECT_EQ(server_->open_connections_for_test(), 0U);
     EXPECT_EQ(handler_.requests(), 1U);
 }
 
@@ -510,7 +510,7 @@ TEST_F(ServerTest, StopsUnderLoad) {
     }
     while (answered < 200) std::this_thread::yield();
     server_->stop(10s);
-    EXPECT_EQ(server_->open_connections(), 0U);
+    EXPECT_EQ(server_->open_connections_for_test(), 0U);
     for (auto& thread : load) thread.join();
 }
 

@@ -267,7 +267,7 @@ TEST_F(SpliceTest, StoppingDoesNotWaitForAVolumeThatHangs) {
     handler_.wait_for_requests(1);
     server_->stop(std::chrono::milliseconds(1));
     EXPECT_TRUE(client.at_end());
-    EXPECT_EQ(server_->open_connections(), 1U);
+    EXPECT_EQ(server_->open_connections_for_test(), 1U);
     answers.set_value();
     server_.reset();
 }

@@ -38,12 +38,12 @@ void GroupLag::update(std::span<coordinator::GroupSlot* const> slots, const EndO
     bool truncated = false;
     for (const auto* slot : slots) {
         slot->visit_offsets([&](const coordinator::GroupSlot::CommittedOffset& committed) {
+            const auto end = end_of(committed);
+            if (!end) return true;
             truncated = shown == series_max_;
             if (truncated) return false;
-            if (const auto end = end_of(committed)) {
-                show(committed, *end);
-                ++shown;
-            }
+            show(committed, *end);
+            ++shown;
             return true;
         });
         if (truncated) break;

@@ -88,5 +88,16 @@ TEST(GroupLag, IsBounded) {
     EXPECT_EQ(truncated.value(), 0);
 }
 
+TEST(GroupLag, IsNotTruncatedByAnOffsetOfAPartitionThatIsLedElsewhere) {
+    TestSlot slot;
+    base::metrics::Registry registry;
+    GroupLag lag(registry, 1);
+    EXPECT_EQ(commit_simple(slot, {4, 0}), coordinator::ErrorCode::kNone);
+    const std::vector slots = {&*slot};
+    lag.update(slots, end_of);
+    EXPECT_EQ(lags(registry), (Lags{{"group=g partition=0 topic=t ", 6}}));
+    EXPECT_EQ(registry.gauge("kaas_group_lag_truncated", "").value(), 0);
+}
+
 }  // namespace
 }  // namespace kaas::broker
