@@ -5,6 +5,7 @@
 #include "catalog/model.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,13 @@ const json::object& JsonFields::object(std::string_view key) {
     const auto* inner = value->if_object();
     if (inner == nullptr) set_fault("has no object '" + std::string(key) + "'");
     return inner == nullptr ? none : *inner;
+}
+
+Result<void> JsonFields::check_format(std::int32_t known, std::optional<std::int32_t> otherwise) {
+    const auto format = integer<std::int32_t>("format", otherwise);
+    if (format <= known) return fault();
+    return fail(ErrorCode::kNewerFormat,
+                "format " + std::to_string(format) + " was written by a later version of kaas");
 }
 
 void JsonFields::set_fault(std::string fault) {

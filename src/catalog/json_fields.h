@@ -64,6 +64,12 @@ public:
     /// Marks a key as known without reading it.
     void skip(std::string_view key) { known_.push_back(key); }
 
+    /// Looks at `format`, which grows when older versions could no longer understand what is
+    /// written; `otherwise` counts when it is absent. Errors: kNewerFormat above `known`,
+    /// kMalformed.
+    [[nodiscard]] Result<void> check_format(std::int32_t known,
+                                            std::optional<std::int32_t> otherwise = {});
+
     void set_fault(std::string fault);
     [[nodiscard]] Result<void> fault() const;
     /// The keys that were not asked for; null when there are none.

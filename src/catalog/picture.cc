@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace kaas::catalog {
@@ -107,12 +106,7 @@ json::object to_picture(const Image& image) { return PictureCodec::encode(image)
 
 Result<ImagePtr> parse_picture(const json::object& picture) {
     JsonFields fields(picture, "picture");
-    const auto format = fields.integer<std::int32_t>("format");
-    KAAS_TRY(fields.fault());
-    if (format > kFormat) {
-        return fail(ErrorCode::kNewerFormat,
-                    "format " + std::to_string(format) + " was written by a later version of kaas");
-    }
+    KAAS_TRY(fields.check_format(kFormat));
     return PictureCodec::decode(fields);
 }
 

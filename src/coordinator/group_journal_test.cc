@@ -117,7 +117,7 @@ TEST(GroupJournal, PictureSaysWhatWasCommittedTogetherInOnePlace) {
     slot.pass(seconds(1));
     EXPECT_EQ(commit_simple(slot, {3}), ErrorCode::kNone);
     EXPECT_EQ(json::serialize(slot->picture()),
-              R"({"groups":[{"group":"g","offsets":[)"
+              R"({"format":1,"groups":[{"group":"g","offsets":[)"
               R"({"at":1700000000000,"topics":[{"topic":"t","partitions":{"1":2}}]},)"
               R"({"at":1700000001000,"topics":[{"topic":"t","partitions":{"0":3}}]}]}],)"
               R"("producers":[]})");
@@ -126,13 +126,13 @@ TEST(GroupJournal, PictureSaysWhatWasCommittedTogetherInOnePlace) {
 TEST(GroupJournal, EmptySlotAndOneWithoutAPastAreAlike) {
     Loaded loaded;
     EXPECT_EQ(loaded.picture("{}"), "");
-    EXPECT_EQ(json::serialize(loaded.slot.picture()), R"({"groups":[],"producers":[]})");
+    EXPECT_EQ(json::serialize(loaded.slot.picture()), R"({"format":1,"groups":[],"producers":[]})");
 }
 
 TEST(GroupJournal, KeysThatThisVersionDoesNotKnowAreKept) {
     Loaded loaded;
     const std::string picture =
-        R"({"groups":[{"group":"g","generation":4,"protocol_type":"consumer","members":[],)"
+        R"({"format":1,"groups":[{"group":"g","generation":4,"protocol_type":"consumer","members":[],)"
         R"("note":"by hand","offsets":[{"at":1,"topics":[{"topic":"t","partitions":{"0":9}}]}]}],)"
         R"("producers":[],"later":{"a":1}})";
     ASSERT_EQ(loaded.picture(picture), "");
@@ -158,10 +158,14 @@ TEST(GroupJournal, LinesOfALaterVersionStopUs) {
     const auto refused = loaded.change(R"({"change":"group-frozen","group":"g"})");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, catalog::ErrorCode::kNewerFormat);
+    const auto picture = loaded.slot.load_picture({{"format", 2}});
+    ASSERT_FALSE(picture);
+    EXPECT_EQ(picture.error().code, catalog::ErrorCode::kNewerFormat);
 }
 
 TEST(GroupJournal, WhatIsWrongIsSaid) {
     const std::pair<std::string_view, std::string_view> rows[] = {
+        {R"({"format":"x"})", "format"},
         {R"({"groups":7})", "groups"},
         {R"({"groups":[7]})", "no object"},
         {R"({"groups":[{}]})", "'group'"},

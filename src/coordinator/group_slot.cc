@@ -40,6 +40,9 @@ namespace {
 
 constexpr std::string_view kClassic = "classic";
 
+/// Grows when older versions could no longer understand what we write.
+constexpr std::int32_t kFormat = 1;
+
 std::string lower_case(std::string_view text) {
     std::string lower(text);
     std::ranges::transform(lower, lower.begin(),
@@ -77,6 +80,7 @@ GroupSlot::~GroupSlot() { metrics_.offsets.add(-offsets_); }
 
 catalog::Result<void> GroupSlot::load_picture(const json::object& picture) {
     catalog::JsonFields fields(picture, "picture of a group slot");
+    KAAS_TRY(fields.check_format(kFormat, kFormat));
     if (fields.has("groups")) {
         for (const auto& value : fields.array("groups")) {
             const auto* object = value.if_object();
@@ -246,7 +250,7 @@ json::object GroupSlot::picture() const {
     std::vector<const Group*> by_id;
     for (const auto& [id, group] : groups_) by_id.push_back(group.get());
     std::ranges::sort(by_id, {}, &Group::id);
-    std::string text = R"({"groups":[)";
+    auto text = fmt::format(R"({{"format":{},"groups":[)", kFormat);
     for (const auto* group : by_id) {
         const bool is_known = !group->stored_text.empty() || !group->offsets.empty();
         if (!is_known) continue;

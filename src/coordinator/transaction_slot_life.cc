@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,11 +31,7 @@ constexpr std::int32_t kFormat = 1;
 
 catalog::Result<void> TransactionSlot::load_picture(const json::object& picture) {
     catalog::JsonFields fields(picture, "picture");
-    const auto format = fields.integer<std::int32_t>("format", kFormat);
-    if (format > kFormat) {
-        return catalog::fail(catalog::ErrorCode::kNewerFormat,
-                             "format " + std::to_string(format) + " is not known to this version");
-    }
+    KAAS_TRY(fields.check_format(kFormat, kFormat));
     for (const auto& entry : fields.array("transactions")) {
         const auto* line = entry.if_object();
         if (line == nullptr) {
