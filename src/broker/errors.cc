@@ -60,4 +60,16 @@ wire::ErrorCode to_wire(cluster::ErrorCode code) {
     return W::kUnknownServerError;
 }
 
+wire::ErrorCode to_wire(cluster::Hosting state) {
+    using H = cluster::Hosting;
+    switch (state) {
+        case H::kServing: return W::kNone;
+        case H::kOpening:
+        case H::kNotHere: return W::kNotLeaderOrFollower;
+        case H::kOffline: return W::kKafkaStorageError;
+        case H::kUnknown: return W::kUnknownTopicOrPartition;
+    }
+    return W::kUnknownServerError;
+}
+
 }  // namespace kaas::broker

@@ -16,10 +16,9 @@ using Errors = std::vector<ErrorCode>;
 
 /// To who writes, a fenced producer is one with an old epoch.
 ErrorCode for_writer(ErrorCode error, bool knows_abortable) {
-    if (error == ErrorCode::kProducerFenced) return ErrorCode::kInvalidProducerEpoch;
     if (error == ErrorCode::kTransactionAbortable && !knows_abortable)
         return ErrorCode::kInvalidTxnState;
-    return error;
+    return fencing_error(error, false);
 }
 
 }  // namespace

@@ -155,6 +155,16 @@ struct TopicOutcome {
 struct OffsetCommitAnswer {
     std::vector<TopicOutcome> topics;
 };
+[[nodiscard]] inline OffsetCommitAnswer all_with(const std::vector<CommitTopic>& topics,
+                                                 ErrorCode error) {
+    OffsetCommitAnswer answer;
+    for (const auto& topic : topics) {
+        auto& outcome = answer.topics.emplace_back(TopicOutcome{topic.id, topic.name, {}});
+        for (const auto& one : topic.partitions)
+            outcome.partitions.push_back({one.partition, error});
+    }
+    return answer;
+}
 
 struct OffsetFetchRequest {
     std::string group_id;

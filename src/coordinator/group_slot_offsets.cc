@@ -51,16 +51,6 @@ std::int64_t minus(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-OffsetCommitAnswer all_with(const std::vector<CommitTopic>& topics, ErrorCode error) {
-    OffsetCommitAnswer answer;
-    for (const auto& topic : topics) {
-        auto& outcome = answer.topics.emplace_back(TopicOutcome{topic.id, topic.name, {}});
-        for (const auto& one : topic.partitions)
-            outcome.partitions.push_back({one.partition, error});
-    }
-    return answer;
-}
-
 OffsetCommitAnswer with_error(OffsetCommitAnswer answer, ErrorCode error) {
     for (auto& topic : answer.topics) {
         for (auto& partition : topic.partitions) partition.error = error;

@@ -109,16 +109,18 @@ public:
     static constexpr std::chrono::milliseconds kFirstRetry{20};
     static constexpr std::chrono::milliseconds kLongestRetry{1'000};
 
-    /// What no slot would take. Thread: any. Errors: INVALID_REQUEST,
-    /// TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, INVALID_TRANSACTION_TIMEOUT.
+    /// What no slot would take: asked wherever the request arrives. Thread: any. Errors:
+    /// INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION,
+    /// INVALID_TRANSACTION_TIMEOUT.
     [[nodiscard]] static ErrorCode check(const InitProducerIdRequest& request,
                                          const TransactionConfig& config);
 
     explicit TransactionSlot(const TransactionServices& services);
     ~TransactionSlot() override;
 
-    /// Errors: those of `check`, CONCURRENT_TRANSACTIONS (also when it had to abort what was
-    /// ongoing), PRODUCER_FENCED, UNKNOWN_SERVER_ERROR, those of the source of producer ids.
+    /// Of a request that `check` let through. Errors: CONCURRENT_TRANSACTIONS (also when it had to
+    /// abort what was ongoing), PRODUCER_FENCED, UNKNOWN_SERVER_ERROR, those of the source of
+    /// producer ids.
     void init_producer_id(InitProducerIdRequest request, Done<InitProducerIdAnswer> done);
     /// Errors: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
     /// CONCURRENT_TRANSACTIONS.

@@ -144,13 +144,11 @@ TEST_F(TransactionSlotTest, RefusesWhatNoProducerMayAskFor) {
          E::kUnsupportedVersion},
     };
     for (const auto& [fault, request, error] : cases) {
-        std::optional<InitProducerIdAnswer> answer;
-        slot_->init_producer_id(request, into(answer));
-        ASSERT_TRUE(answer) << fault;
-        EXPECT_EQ(answer->error, error) << fault;
-        EXPECT_EQ(answer->producer, ProducerIdAndEpoch{}) << fault;
+        EXPECT_EQ(TransactionSlot::check(request, config_), error) << fault;
     }
-    EXPECT_TRUE(journal_.lines.empty());
+    EXPECT_EQ(TransactionSlot::check({.transactional_id = "p", .transaction_timeout = 900'000ms},
+                                     config_),
+              E::kNone);
 }
 
 TEST_F(TransactionSlotTest, WaitsForAProducerId) {

@@ -95,6 +95,9 @@ public:
     void with_all_transactions(const catalog::Image& image,
                                UseAll<coordinator::TransactionSlot> use);
 
+    [[nodiscard]] const coordinator::TransactionConfig& transaction_config() const {
+        return options_.transactions;
+    }
     /// Where answers of other threads come back to, for state machines.
     [[nodiscard]] base::Loop& loop() { return loop_; }
 

@@ -1,13 +1,12 @@
 #include "broker/coordination/marker_sender.h"
 
-#include "base/ids.h"
+#include "broker/call.h"
 #include "broker/coordination/coordination.h"
 #include "broker/errors.h"
 #include "catalog/slot.h"
-#include "cluster/partition_table.h"
+#include "coordinator/group_slot.h"
 #include "storage/partition_log.h"
 
-#include <expected>
 #include <memory>
 #include <utility>
 
@@ -17,52 +16,70 @@ namespace {
 using wire::ErrorCode;
 using Written = coordinator::Done<ErrorCode>;
 
-ErrorCode code_of(const cluster::Hosted& hosted) {
-    switch (hosted.state) {
-        case cluster::Hosting::kServing: return ErrorCode::kNone;
-        case cluster::Hosting::kUnknown: return ErrorCode::kUnknownTopicOrPartition;
-        case cluster::Hosting::kOffline: return ErrorCode::kKafkaStorageError;
-        case cluster::Hosting::kOpening:
-        case cluster::Hosting::kNotHere: break;
+/// Of coordinators, in words for who looks for a leader (Apache: KafkaApis).
+ErrorCode for_sender(ErrorCode error) {
+    switch (error) {
+        case ErrorCode::kCoordinatorNotAvailable:
+        case ErrorCode::kCoordinatorLoadInProgress:
+        case ErrorCode::kNotCoordinator: return ErrorCode::kNotLeaderOrFollower;
+        default: return error;
     }
-    return ErrorCode::kNotLeaderOrFollower;
+}
+
+void refuse(base::Executor& home, ErrorCode error, Written written) {
+    home.post([error, written = std::move(written)]() mutable { written(error); });
+}
+
+void end_in_groups(const MarkerWay& way, const storage::Marker& marker,
+                   const coordinator::TransactionPartition& slot, Written written) {
+    const auto& image = way.partitions.image();
+    const auto* topic = image.topic(slot.topic);
+    if (topic == nullptr || topic->partition(slot.partition) == nullptr) {
+        // No group has kept anything in it.
+        return refuse(way.home, ErrorCode::kUnknownTopicOrPartition, std::move(written));
+    }
+    way.coordination.with_group_slot(
+        image, slot.partition,
+        [marker, done = brought_home<ErrorCode>(
+                     way.home, [written = std::move(written)](ErrorCode outcome) mutable {
+                         written(for_sender(outcome));
+                     })](auto groups) mutable {
+            if (!groups) return done(groups.error());
+            (*groups)->end_transaction(marker, std::move(done));
+        });
 }
 
 }  // namespace
 
+void write_marker(const MarkerWay& way, const storage::Marker& marker,
+                  const coordinator::TransactionPartition& partition, Written written) {
+    const auto kind = catalog::slot_kind(partition.topic);
+    if (kind == catalog::SlotKind::kGroup) {
+        return end_in_groups(way, marker, partition, std::move(written));
+    }
+    const auto hosted = way.partitions.find(partition.topic, partition.partition);
+    // A slot of transactions has no records, wherever it is.
+    const auto error = kind ? ErrorCode::kUnknownTopicOrPartition : to_wire(hosted.state);
+    if (error != ErrorCode::kNone) return refuse(way.home, error, std::move(written));
+    // The log takes it or refuses it: one of the two answers.
+    auto answer = std::make_shared<Written>(std::move(written));
+    const auto taken = hosted.log->append_marker(
+        marker, way.home, [answer](const storage::Result<storage::Appended>& appended) {
+            (*answer)(appended ? ErrorCode::kNone : to_wire(appended.error().code));
+        });
+    if (taken) return;
+    way.home.post([answer, error = to_wire(taken.error().code)] { (*answer)(error); });
+}
+
 void MarkerSender::begin(cluster::Node& node, Coordination& coordination) {
-    node_ = &node;
     coordination_ = &coordination;
     partitions_.emplace(node.partitions().reader());
 }
 
 void MarkerSender::send(const storage::Marker& marker,
                         const coordinator::TransactionPartition& partition, Written written) {
-    if (catalog::slot_kind(partition.topic) == catalog::SlotKind::kGroup) {
-        return send_to_groups(marker, partition.partition, std::move(written));
-    }
-    auto& loop = coordination_->loop();
-    const auto hosted = partitions_->find(partition.topic, partition.partition);
-    if (const auto error = code_of(hosted); error != ErrorCode::kNone) {
-        return loop.post([written = std::move(written), error]() mutable { written(error); });
-    }
-    // The log takes it or refuses it: one of the two answers.
-    auto answer = std::make_shared<Written>(std::move(written));
-    const auto taken = hosted.log->append_marker(
-        marker, loop, [answer](const storage::Result<storage::Appended>& appended) {
-            (*answer)(appended ? ErrorCode::kNone : to_wire(appended.error().code));
-        });
-    if (taken) return;
-    loop.post([answer, error = to_wire(taken.error().code)] { (*answer)(error); });
-}
-
-void MarkerSender::send_to_groups(const storage::Marker& marker, base::PartitionId slot,
-                                  Written written) {
-    coordination_->with_group_slot(*node_->partitions().image(), slot,
-                                   [marker, written = std::move(written)](auto groups) mutable {
-                                       if (!groups) return written(groups.error());
-                                       (*groups)->end_transaction(marker, std::move(written));
-                                   });
+    write_marker({*partitions_, *coordination_, coordination_->loop()}, marker, partition,
+                 std::move(written));
 }
 
 }  // namespace kaas::broker

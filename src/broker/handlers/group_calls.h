@@ -3,9 +3,8 @@
 #include "base/ids.h"
 #include "base/utf8.h"
 #include "broker/call.h"
-#include "broker/coordination/coordination.h"
 #include "broker/handlers/partition_access.h"
-#include "coordinator/done.h"
+#include "broker/handlers/slot_calls.h"
 #include "coordinator/group_requests.h"
 #include "coordinator/group_slot.h"
 #include "wire/error_code.h"
@@ -21,31 +20,6 @@
 
 /// What handlers of the group APIs share.
 namespace kaas::broker {
-
-/// Has `ask(slot, done)` ask the slot of a group on the coordinators' loop; `done` runs on the
-/// call's reactor. Without such a slot here it gets `refused(error)`: NOT_COORDINATOR,
-/// COORDINATOR_LOAD_IN_PROGRESS.
-template <class Answer, class Ask, class Refused>
-void ask_group(const Call& call, std::string_view group_id, Ask ask, coordinator::Done<Answer> done,
-               Refused refused) {
-    call.services().coordination.with_group(
-        call.state().partitions.image(), group_id,
-        [ask = std::move(ask), done = brought_home(call.home(), std::move(done)),
-         refused = std::move(refused)](auto slot) mutable {
-            if (!slot) return done(refused(slot.error()));
-            ask(**slot, std::move(done));
-        });
-}
-/// The same for answers that have a field for the error.
-template <class Answer, class Ask>
-void ask_group(const Call& call, std::string_view group_id, Ask ask,
-               coordinator::Done<Answer> done) {
-    ask_group<Answer>(call, group_id, std::move(ask), std::move(done), [](wire::ErrorCode error) {
-        Answer answer{};
-        answer.error = error;
-        return answer;
-    });
-}
 
 [[nodiscard]] inline std::optional<std::string> owned(const std::optional<wire::String>& text) {
     if (!text) return std::nullopt;

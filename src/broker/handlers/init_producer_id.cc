@@ -37,10 +37,7 @@ void init_transactional(CallPtr call, const wire::InitProducerIdRequest& request
                          base::ProducerEpoch(request.producer_epoch)};
     }
     // What no coordinator would take is refused wherever the id's coordinator is, as in Apache.
-    const auto& settings = call->services().config.settings;
-    const coordinator::TransactionConfig config{
-        .max_timeout = settings.transaction_max_timeout_ms,
-        .two_phase_commit = settings.transaction_two_phase_commit_enable};
+    const auto& config = call->services().coordination.transaction_config();
     if (const auto error = coordinator::TransactionSlot::check(asked, config);
         error != ErrorCode::kNone)
         return answer(*call, {.error = error});

@@ -1,23 +1,25 @@
 #include "broker/handlers/list_groups.h"
 
-#include "broker/handlers/group_calls.h"
+#include "base/utf8.h"
+#include "broker/handlers/slot_calls.h"
+#include "coordinator/group_requests.h"
+#include "coordinator/group_slot.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <iterator>
-#include <memory>
+#include <expected>
 #include <utility>
 
 namespace kaas::broker {
 namespace {
 
-using coordinator::ListGroupsAnswer;
-using wire::ErrorCode;
+using coordinator::ListedGroup;
 
-void answer(Call& call, const ListGroupsAnswer& from) {
+void answer(Call& call, const Listed<ListedGroup>& groups) {
     wire::ListGroupsResponse response;
-    response.error_code = from.error;
-    for (const auto& group : from.groups) {
+    if (!groups) {
+        response.error_code = groups.error();
+        return call.answer(response);
+    }
+    for (const auto& group : *groups) {
         auto& out = response.groups.emplace_back();
         out.group_id = group.group_id;
         out.protocol_type = group.protocol_type;
@@ -27,45 +29,22 @@ void answer(Call& call, const ListGroupsAnswer& from) {
     call.answer(response);
 }
 
-/// One request under way. Thread: the coordinators' loop.
-struct Listing {
-    CallPtr call;
-    ListGroupsAnswer all{};
-    std::size_t open = 0;
-
-    void take(ListGroupsAnswer one) {
-        // With an error there is nothing else.
-        if (one.error != ErrorCode::kNone) all = {.error = one.error};
-        if (all.error == ErrorCode::kNone) {
-            std::ranges::move(one.groups, std::back_inserter(all.groups));
-        }
-        if (--open == 0) finish();
-    }
-    void finish() {
-        call->home().post([call = call, all = std::move(all)] { answer(*call, all); });
-    }
-};
-
 }  // namespace
 
 void list_groups(CallPtr call, wire::ListGroupsRequest request) {
     coordinator::ListGroupsRequest asked;
     for (const auto& state : request.states_filter) asked.states.push_back(base::to_utf8(state));
     for (const auto& type : request.types_filter) asked.types.push_back(base::to_utf8(type));
-    auto listing = std::make_shared<Listing>(Listing{.call = call});
-    call->services().coordination.with_all_groups(
-        call->state().partitions.image(), [listing, asked = std::move(asked)](auto slots) {
-            if (!slots) {
-                listing->all.error = slots.error();
-                return listing->finish();
-            }
-            listing->open = slots->size();
-            if (slots->empty()) return listing->finish();
-            for (auto* slot : *slots) {
-                slot->list(asked,
-                           [listing](ListGroupsAnswer one) { listing->take(std::move(one)); });
-            }
+    const auto list = [asked = std::move(asked)](auto& slot, auto done) {
+        slot.list(asked, [done = std::move(done)](coordinator::ListGroupsAnswer one) mutable {
+            if (one.error != wire::ErrorCode::kNone) return done(std::unexpected(one.error));
+            done(std::move(one.groups));
         });
+    };
+    call->services().coordination.with_all_groups(
+        call->state().partitions.image(),
+        listing<ListedGroup>(*call, list,
+                             [call](const Listed<ListedGroup>& groups) { answer(*call, groups); }));
 }
 
 }  // namespace kaas::broker

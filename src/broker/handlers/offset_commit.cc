@@ -36,19 +36,6 @@ coordinator::CommitPartition to_commit(
             .metadata = owned(asked.committed_metadata)};
 }
 
-Answer refuse(const std::vector<coordinator::CommitTopic>& topics, ErrorCode error) {
-    Answer answer;
-    for (const auto& topic : topics) {
-        auto& out = answer.topics.emplace_back();
-        out.id = topic.id;
-        out.name = topic.name;
-        for (const auto& partition : topic.partitions) {
-            out.partitions.push_back({.partition = partition.partition, .error = error});
-        }
-    }
-    return answer;
-}
-
 }  // namespace
 
 void offset_commit(CallPtr call, wire::OffsetCommitRequest request) {
@@ -84,7 +71,7 @@ void offset_commit(CallPtr call, wire::OffsetCommitRequest request) {
             committing->outcomes.add(answer.topics);
             committing->call->answer(committing->response);
         },
-        [shared](ErrorCode error) { return refuse(shared->topics, error); });
+        [shared](ErrorCode error) { return coordinator::all_with(shared->topics, error); });
 }
 
 }  // namespace kaas::broker

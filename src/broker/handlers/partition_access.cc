@@ -1,5 +1,6 @@
 #include "broker/handlers/partition_access.h"
 
+#include "broker/errors.h"
 #include "catalog/slot.h"
 
 #include <cstdint>
@@ -28,19 +29,13 @@ std::expected<storage::LogPtr, ErrorCode> led_log(const Call& call, const TopicR
     base::PartitionId index(partition);
     cluster::Hosted hosted = topic.by_id ? partitions.find(base::TopicId{topic.id}, index)
                                          : partitions.find(topic.name, index);
-    switch (hosted.state) {
-        case cluster::Hosting::kServing: return std::move(hosted.log);
-        case cluster::Hosting::kOpening: return std::unexpected(ErrorCode::kNotLeaderOrFollower);
-        case cluster::Hosting::kNotHere:
-            return std::unexpected(led_slot(call, topic, partition) != nullptr
-                                       ? ErrorCode::kInvalidTopicException
-                                       : ErrorCode::kNotLeaderOrFollower);
-        case cluster::Hosting::kOffline: return std::unexpected(ErrorCode::kKafkaStorageError);
-        case cluster::Hosting::kUnknown: break;
-    }
-    bool known = !topic.by_id || find_topic(call, topic) != nullptr;
-    return std::unexpected(known ? ErrorCode::kUnknownTopicOrPartition
-                                 : ErrorCode::kUnknownTopicId);
+    if (hosted.state == cluster::Hosting::kServing) return std::move(hosted.log);
+    const bool is_slot =
+        hosted.state == cluster::Hosting::kNotHere && led_slot(call, topic, partition) != nullptr;
+    if (is_slot) return std::unexpected(ErrorCode::kInvalidTopicException);
+    const bool names_nothing = hosted.state == cluster::Hosting::kUnknown && topic.by_id &&
+                               find_topic(call, topic) == nullptr;
+    return std::unexpected(names_nothing ? ErrorCode::kUnknownTopicId : to_wire(hosted.state));
 }
 
 const catalog::Partition* led_slot(const Call& call, const TopicRef& topic,

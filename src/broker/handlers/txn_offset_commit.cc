@@ -88,8 +88,7 @@ private:
                     guard == nullptr ? storage::VerificationGuard{} : *guard;
                 if (guard == nullptr) return self->commit();
                 self->ask_coordinator();
-            },
-            [](ErrorCode error) { return Begun(std::unexpected(error)); });
+            });
     }
     void ask_coordinator() {
         verify_transaction(*call_,
@@ -117,18 +116,14 @@ private:
                 if (!outcome) return self->refuse(outcome.error());
                 self->outcomes_.add(outcome->topics);
                 self->call_->answer(self->response_);
-            },
-            [](ErrorCode error) { return Outcome(std::unexpected(error)); });
+            });
     }
 
     void refuse(ErrorCode error) {
         const bool loads =
             error == ErrorCode::kCoordinatorLoadInProgress && call_->version() < kLoadsFrom;
         const auto told = loads ? ErrorCode::kCoordinatorNotAvailable : error;
-        for (const auto& topic : commit_.topics) {
-            for (const auto& partition : topic.partitions)
-                outcomes_.add(topic.name, topic.id.uuid, partition.partition.value(), told);
-        }
+        outcomes_.add(coordinator::all_with(commit_.topics, told).topics);
         call_->answer(response_);
     }
 

@@ -1,12 +1,7 @@
 #include "broker/handlers/write_txn_markers.h"
 
 #include "base/ids.h"
-#include "broker/errors.h"
-#include "broker/handlers/partition_access.h"
-#include "broker/handlers/transaction_calls.h"
-#include "catalog/slot.h"
-#include "coordinator/group_slot.h"
-#include "storage/partition_log.h"
+#include "broker/coordination/marker_sender.h"
 #include "storage/transaction_marker.h"
 
 #include <cstddef>
@@ -21,16 +16,6 @@ namespace kaas::broker {
 namespace {
 
 using wire::ErrorCode;
-
-/// Coordinators repeat a marker where they find the leader by then (Apache: KafkaApis).
-ErrorCode for_coordinator(ErrorCode error) {
-    switch (error) {
-        case ErrorCode::kCoordinatorNotAvailable:
-        case ErrorCode::kCoordinatorLoadInProgress:
-        case ErrorCode::kNotCoordinator: return ErrorCode::kNotLeaderOrFollower;
-        default: return error;
-    }
-}
 
 /// One request under way. Thread: the call's reactor.
 class Marking : public std::enable_shared_from_this<Marking> {
@@ -62,45 +47,13 @@ private:
             error = ErrorCode::kUnknownServerError;  // as Apache, which can build no such batch
             return;
         }
-        const auto slot = catalog::slot_kind(topic);
-        if (slot == catalog::SlotKind::kGroup) return end_in_groups(marker, partition, error);
-        const auto log = led_log(*call_, TopicRef::named(topic), partition);
-        if (!log) {
-            // Apache has no such partition online, whatever the reason.
-            const bool coming = log.error() == ErrorCode::kNotLeaderOrFollower;
-            error = coming ? log.error() : ErrorCode::kUnknownTopicOrPartition;
-            return;
-        }
         ++open_;
-        const auto appended = (*log)->append_marker(
-            marker, call_->home(),
-            [self = shared_from_this(), &error](const storage::Result<storage::Appended>& done) {
-                if (!done) error = to_wire(done.error().code);
-                self->close_one();
-            });
-        if (appended) return;
-        error = to_wire(appended.error().code);
-        --open_;
-    }
-
-    void end_in_groups(const storage::Marker& marker, std::int32_t slot, ErrorCode& error) {
-        const auto& image = call_->state().partitions.image();
-        const auto* topic = image.topic(catalog::slot_topic(catalog::SlotKind::kGroup));
-        if (topic == nullptr || topic->partition(base::PartitionId(slot)) == nullptr) {
-            error = ErrorCode::kUnknownTopicOrPartition;
-            return;
-        }
-        ++open_;
-        call_->services().coordination.with_group_slot(
-            image, base::PartitionId(slot),
-            [marker, done = brought_home<ErrorCode>(
-                         call_->home(), [self = shared_from_this(), &error](ErrorCode outcome) {
-                             error = for_coordinator(outcome);
-                             self->close_one();
-                         })](auto groups) mutable {
-                if (!groups) return done(groups.error());
-                (*groups)->end_transaction(marker, std::move(done));
-            });
+        write_marker({call_->state().partitions, call_->services().coordination, call_->home()},
+                     marker, {std::string(topic), base::PartitionId(partition)},
+                     [self = shared_from_this(), &error](ErrorCode outcome) {
+                         error = outcome;
+                         self->close_one();
+                     });
     }
 
     void close_one() {
