@@ -47,11 +47,19 @@ def commit(kaas, group: str, offset: int, partition: int = 0) -> None:
     assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
 
 
+def once_loaded(ask) -> dict:
+    """Asks until no slot is on its way any more, as clients do."""
+    deadline = time.monotonic() + 60
+    while (answer := ask())["error_code"] == 14 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return answer
+
+
 def committed(kaas, group: str, partition: int = 0) -> tuple[int, int]:
     """The error and the offset."""
     with Connection(kaas.bootstrap) as connection:
-        answer = connection.call("OffsetFetch", 8, {"groups": [{"group_id": group, "topics": [
-            {"name": TOPIC, "partition_indexes": [partition]}]}]})["groups"][0]
+        answer = once_loaded(lambda: connection.call("OffsetFetch", 8, {"groups": [
+            {"group_id": group, "topics": [{"name": TOPIC, "partition_indexes": [partition]}]}]})["groups"][0])
     if answer["error_code"]:
         return answer["error_code"], -1
     found = answer["topics"][0]["partitions"][0]
@@ -59,10 +67,7 @@ def committed(kaas, group: str, partition: int = 0) -> tuple[int, int]:
 
 
 def listed(connection) -> list[str]:
-    """Once no slot is on its way any more."""
-    deadline = time.monotonic() + 60
-    while (answer := connection.call("ListGroups", 4, {}))["error_code"] == 14 and time.monotonic() < deadline:
-        time.sleep(0.005)
+    answer = once_loaded(lambda: connection.call("ListGroups", 4, {}))
     assert answer["error_code"] == 0, answer
     return [group["group_id"] for group in answer["groups"]]
 
