@@ -90,19 +90,52 @@ def header_without_client_id(k: Subject):
     k.ask("empty client id", "Metadata", 1, {"topics": []})
 
 
+PLAIN = ("Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics", "DeleteTopics", "CreatePartitions",
+         "DescribeConfigs", "DescribeCluster", "DescribeTopicPartitions", "OffsetForLeaderEpoch")
+COORDINATED = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup",
+               "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete", "InitProducerId",
+               "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit",
+               "DescribeTransactions", "ListTransactions")
+
+
+def send_body(k: Subject, label: str, name: str, version: int, body: bytes) -> None:
+    """Notes whether the connection is closed."""
+    connection = k.open()
+    connection.send_frame(connection.request_bytes(name, version, body, 1))
+    k.note(label, "closed" if connection.is_closed() else "open")
+    k.reopen()
+
+
 @case
 def bodies_cut_short(k: Subject):
-    """Half of an all-default request of every API of the first part: the connection must close."""
-    for name in ("Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics", "DeleteTopics",
-                 "InitProducerId", "CreatePartitions", "DescribeConfigs", "DescribeCluster",
-                 "DescribeTopicPartitions", "OffsetForLeaderEpoch", "FindCoordinator"):
+    """Half of an all-default request of every API, in its oldest and its newest version."""
+    for name in PLAIN + COORDINATED:
         api = codec.api(name)
-        version = api.request.stable.high
-        body = codec.encode(api.request, version, {})
-        connection = k.open()
-        connection.send_frame(connection.request_bytes(name, version, body[:len(body) // 2], 1))
-        k.note(name, "closed" if connection.is_closed() else "open")
-        k.reopen()
+        for version in sorted({api.request.stable.low, api.request.stable.high}):
+            body = codec.encode(api.request, version, {})
+            if body:
+                send_body(k, f"{name} v{version}", name, version, body[:len(body) // 2])
+
+
+@case
+def bodies_of_coordinators_that_promise_too_much(k: Subject):
+    """What a body begins with is as long as a number can say: a group, a list of them."""
+    for name in COORDINATED:
+        api = codec.api(name)
+        for version in sorted({api.request.stable.low, api.request.stable.high}):
+            flexible = api.request.flexible_in(version)
+            send_body(k, f"{name} v{version} a string", name, version, b"\xff\x7f" if flexible else b"\x7f\xff")
+            send_body(k, f"{name} v{version} an array", name, version,
+                      b"\xff\xff\xff\xff\x07" if flexible else b"\x7f\xff\xff\xff")
+
+
+@case
+def bodies_of_coordinators_with_bytes_left_over(k: Subject):
+    for name in COORDINATED:
+        api = codec.api(name)
+        for version in sorted({api.request.stable.low, api.request.stable.high}):
+            body = codec.encode(api.request, version, {})
+            send_body(k, f"{name} v{version}", name, version, body + b"\0\0\0")
 
 
 @case
