@@ -172,8 +172,8 @@ JoinGroupAnswer ClassicProtocol::joined(const Group& group, const Member& member
 }
 
 void ClassicProtocol::store(Group& group, std::string text) {
-    writer_.append(group_line(text));
     group.stored_text = std::move(text);
+    writer_.append(group_line(group.stored_text));
 }
 
 ErrorCode ClassicProtocol::heartbeat(const HeartbeatRequest& request) {

@@ -355,8 +355,8 @@ void GroupSlot::delete_groups(const std::vector<std::string>& group_ids,
             error = ErrorCode::kNonEmptyGroup;
         } else {
             metrics_.deleted_offsets.add(group->offsets.committed_count());
-            writer_.append(group_deleted_line(id));
             erase(*group);
+            writer_.append(group_deleted_line(id));
         }
         answer.push_back({id, error});
         lost.push_back({id, ErrorCode::kNotCoordinator});
@@ -386,8 +386,9 @@ void GroupSlot::clean_up() {
         if (expire_offsets(*group) && group->is(GroupState::kEmpty)) idle.push_back(group.get());
     }
     for (auto* group : idle) {
-        writer_.append(group_deleted_line(group->id()));
+        auto line = group_deleted_line(group->id());
         erase(*group);
+        writer_.append(std::move(line));
     }
 }
 

@@ -218,8 +218,8 @@ void GroupSlot::end_transaction(const storage::Marker& marker, Done<ErrorCode> d
     }
     if (!producers_.knows(marker)) {
         const auto now = clock_.wall_ms();
-        writer_.append(transaction_ended_line(marker, now));
         end(marker, now);
+        writer_.append(transaction_ended_line(marker, now));
     }
     answer_settled(writer_, std::move(done), ErrorCode::kNone, ErrorCode::kNotCoordinator);
 }

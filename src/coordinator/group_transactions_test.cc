@@ -297,6 +297,7 @@ TEST(Producers, AreForgottenWhenTheyAreSilentForLong) {
     EXPECT_EQ(commit_in_transaction(slot, pending(kTwo, {6}, 3)), ErrorCode::kNone);
     EXPECT_EQ(end(slot, marker(kOne, true, 3)), ErrorCode::kNone);
     slot.pass(std::chrono::days(2));
+    slot.journal->at_append = {};  // no line says who was forgotten: a reader forgets by itself
     EXPECT_EQ(commit_in_transaction(slot, pending(kOne, {7}, 2)), ErrorCode::kNone);
     EXPECT_EQ(commit_in_transaction(slot, pending(kTwo, {8}, 2)), ErrorCode::kInvalidProducerEpoch)
         << "it has an open transaction";

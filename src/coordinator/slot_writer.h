@@ -15,7 +15,7 @@ public:
     virtual ~SlotWriter() = default;
 
     /// Takes a change that the state machine has applied to itself: the text of one JSON object,
-    /// without a newline.
+    /// without a newline. May ask the state machine for a picture, which then has to hold it.
     virtual void append(std::string change) = 0;
 
     /// Runs once, on the coordinators' loop and never within `settle`; in the order of the calls.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,10 @@ namespace kaas::coordinator::testing {
 /// A journal that makes durable what it is told to.
 class ManualJournal final : public SlotWriter {
 public:
-    void append(std::string change) override { lines.push_back(std::move(change)); }
+    void append(std::string change) override {
+        lines.push_back(std::move(change));
+        if (at_append) at_append();
+    }
     void settle(Settled done) override { waiting_.push_back({lines.size(), std::move(done)}); }
 
     /// Makes durable what the first that waits asked for. False when nobody waits.
@@ -42,6 +46,8 @@ public:
         for (auto& [upto, done] : waiting_) upto = 0;
     }
 
+    /// Runs within each `append`, as a host does that takes a picture there.
+    std::function<void()> at_append;
     std::vector<std::string> lines;
     std::size_t durable = 0;  ///< lines
 

@@ -150,7 +150,13 @@ private:
         slot_ = std::make_unique<GroupSlot>(*journal, timers, clock, config, metrics, &next_id);
         load(*slot_, lines);
         beginning_ = slot_->picture();
+        journal->at_append = [this] { check_picture(); };
         slot_->start();
+    }
+    /// A picture that the journal begins with stands for all that was appended until then.
+    void check_picture() {
+        EXPECT_EQ(slot_->picture(), reloaded())
+            << "appended before it was applied: " << last_line();
     }
     void end() {
         if (slot_ == nullptr) return;

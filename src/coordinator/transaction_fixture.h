@@ -34,7 +34,28 @@ protected:
         slot_.reset();
         journal_ = ManualJournal();
         markers_.sent.clear();
-        slot_ = std::make_unique<TransactionSlot>(
+        slot_ = make_slot(epoch);
+        load(*slot_, lines);
+        journal_.lines = std::move(lines);
+        journal_.durable = journal_.lines.size();
+        journal_.at_append = [this] {
+            const auto copy = make_slot(0);
+            load(*copy, journal_.lines);
+            EXPECT_EQ(slot_->picture(), copy->picture())
+                << "appended before it was applied: " << journal_.lines.back();
+        };
+        slot_->start();
+    }
+    /// Puts a line where a person or an earlier leadership has written it.
+    void restart_with(const std::string& line) {
+        journal_.lines.push_back(line);
+        journal_.settle([](bool) {});
+        journal_.settle_all();
+        lead(2);
+    }
+
+    [[nodiscard]] std::unique_ptr<TransactionSlot> make_slot(std::int32_t epoch) {
+        return std::make_unique<TransactionSlot>(
             TransactionServices{.writer = journal_,
                                 .timers = timers_,
                                 .clock = clock_,
@@ -43,21 +64,13 @@ protected:
                                 .markers = markers_,
                                 .metrics = metrics_,
                                 .epoch = base::LeaderEpoch(epoch)});
-        EXPECT_TRUE(slot_->load_picture({}));
+    }
+    static void load(TransactionSlot& slot, const std::vector<std::string>& lines) {
+        EXPECT_TRUE(slot.load_picture({}));
         for (const auto& line : lines) {
-            const auto loaded = slot_->load_change(boost::json::parse(line).as_object());
+            const auto loaded = slot.load_change(boost::json::parse(line).as_object());
             EXPECT_TRUE(loaded) << line << loaded.error().context;
         }
-        journal_.lines = std::move(lines);
-        journal_.durable = journal_.lines.size();
-        slot_->start();
-    }
-    /// Puts a line where a person or an earlier leadership has written it.
-    void restart_with(const std::string& line) {
-        journal_.append(line);
-        journal_.settle([](bool) {});
-        journal_.settle_all();
-        lead(2);
     }
 
     void pass(std::chrono::milliseconds time) {

@@ -206,6 +206,10 @@ private:
         load(*slot_, lines);
         journal_.lines = std::move(lines);
         journal_.durable = journal_.lines.size();
+        // A host takes pictures there; each costs a replay, so not all are tried.
+        journal_.at_append = [this] {
+            if (any(16) == 0) check_replay();
+        };
         slot_->start();
     }
     [[nodiscard]] std::unique_ptr<TransactionSlot> make_slot() {

@@ -155,6 +155,7 @@ private:
         std::vector<TransactionPartition> failed;  ///< to be tried again when `retry` is due
         base::BackOff pauses{kFirstRetry, kLongestRetry};
         base::TimerQueue::Entry retry;
+        bool refusal_told = false;
         std::list<Held> held;
     };
     struct Transaction {

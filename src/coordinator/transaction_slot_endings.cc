@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "coordinator/done.h"
 #include "coordinator/transaction_metadata.h"
 #include "coordinator/transaction_requests.h"
@@ -87,6 +88,16 @@ void TransactionSlot::marked(const TransactionPtr& transaction,
         return;
     }
     services_.metrics.marker_retries.add();
+    const bool refused = error == ErrorCode::kInvalidProducerEpoch ||
+                         error == ErrorCode::kTransactionCoordinatorFenced;
+    if (refused && !std::exchange(ending.refusal_told, true)) {
+        // Apache stops here, as if a newer coordinator had the id; but then this slot is closed.
+        base::log::warn("coordinator",
+                        "transaction of '{}': {}-{} has a newer producer or coordinator epoch than "
+                        "its marker, which is sent again until it is taken",
+                        transaction->metadata.transactional_id, partition.topic,
+                        partition.partition);
+    }
     ending.failed.push_back(partition);
     if (ending.retry.armed()) return;
     services_.timers.arm(ending.retry, services_.clock.now() + ending.pauses.next(),

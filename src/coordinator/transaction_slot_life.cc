@@ -100,14 +100,18 @@ void TransactionSlot::arm_expiration_timer() {
 
 void TransactionSlot::expire_ids() {
     const auto before_ms = services_.clock.wall_ms() - services_.config.id_expiration.count();
-    std::erase_if(transactions_, [&](const auto& entry) {
-        const auto& metadata = entry.second->metadata;
+    for (auto at = transactions_.begin(); at != transactions_.end();) {
+        const auto& metadata = at->second->metadata;
         const bool may_go = metadata.state != State::kOngoing && !metadata.is_ending();
-        if (!may_go || metadata.update_ms > before_ms) return false;
-        services_.writer.append(removal_line(metadata.transactional_id));
+        if (!may_go || metadata.update_ms > before_ms) {
+            ++at;
+            continue;
+        }
+        auto line = removal_line(metadata.transactional_id);
+        at = transactions_.erase(at);
+        services_.writer.append(std::move(line));
         services_.metrics.expired_ids.add();
-        return true;
-    });
+    }
     if (!transactions_.empty()) arm_expiration_timer();
 }
 
