@@ -46,13 +46,20 @@ class Member(Client):
         self.identity = {"member_id": "", "group_instance_id": instance}
         self.generation = -1
 
-    def join(self) -> dict:
-        body = {**self.group, "session_timeout_ms": 45000, "rebalance_timeout_ms": 60000,
+    def join_request(self) -> dict:
+        return {**self.group, **self.identity, "session_timeout_ms": 45000, "rebalance_timeout_ms": 60000,
                 "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b"m"}]}
-        answer = self.call("JoinGroup", 9, body | self.identity)
-        if answer["error_code"] == 79:  # MEMBER_ID_REQUIRED
-            self.identity["member_id"] = answer["member_id"]
-            answer = self.call("JoinGroup", 9, body | self.identity)
+
+    def first_id(self) -> str:
+        """The id that a dynamic member has to come back with."""
+        answer = self.call("JoinGroup", 9, self.join_request())
+        assert answer["error_code"] == 79, answer  # MEMBER_ID_REQUIRED
+        return answer["member_id"]
+
+    def join(self) -> dict:
+        if not self.identity["member_id"] and self.identity["group_instance_id"] is None:
+            self.identity["member_id"] = self.first_id()
+        answer = self.call("JoinGroup", 9, self.join_request())
         assert answer["error_code"] == 0, answer
         self.identity["member_id"] = answer["member_id"]
         self.generation = answer["generation_id"]

@@ -29,7 +29,7 @@ public:
     [[nodiscard]] TimerQueue& timers() { return timers_; }
     /// Bumped at least once a second; one that stands still means that the thread is wedged.
     [[nodiscard]] std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
-    /// Runs what was posted, drops the timers, joins. May be called twice, not on the loop.
+    /// Runs what was posted, and no timer any more; joins. May be called twice, not on the loop.
     void stop() KAAS_EXCLUDES(mutex_);
 
 private:

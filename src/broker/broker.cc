@@ -169,6 +169,7 @@ public:
         const auto& clock = base::Clock::system();
         const milliseconds patience = config_.settings.kaas_drain_timeout_ms;
         const auto deadline = clock.now() + patience;
+        if (node_) node_->release_slots(patience / 4);
         server_.stop(patience / 2);
         const auto left = std::chrono::floor<milliseconds>(deadline - clock.now());
         if (node_) node_->stop(std::max(left, milliseconds(0)));

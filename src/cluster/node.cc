@@ -587,5 +587,8 @@ std::vector<Node::LogDirState> Node::log_dirs() const { return impl_->log_dirs()
 const std::vector<MissingVolume>& Node::missing_volumes() const { return impl_->missing_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }
 void Node::stop(std::chrono::milliseconds patience) { impl_->stop(patience); }
+void Node::release_slots(std::chrono::milliseconds patience) {
+    if (impl_->slots_) impl_->slots_->close(patience);
+}
 
 }  // namespace kaas::cluster

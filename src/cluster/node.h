@@ -102,6 +102,9 @@ public:
     /// but a volume that hangs holds up the end of the reign and of its session for as long as it
     /// hangs. New requests must have stopped coming. May be called twice.
     void stop(std::chrono::milliseconds patience);
+    /// The first part of it, while clients are still served: hands back the slots, so that nobody
+    /// waits for a rebalance that will not end here. Thread: one that may block.
+    void release_slots(std::chrono::milliseconds patience);
 
 private:
     class Impl;

@@ -95,6 +95,8 @@ private:
     /// Releases all that wait for it.
     void release_some() KAAS_EXCLUDES(mutex_);
 
+    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_REQUIRES(mutex_);
+
     void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(const HostedSlotPtr& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
     void look_at_log(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
@@ -116,6 +118,7 @@ private:
     std::vector<HostedSlotPtr> leaving_ KAAS_GUARDED_BY(mutex_);  ///< wait for their release
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
+    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);  ///< while it closes
 };
 
 bool SlotTable::Impl::apply(const catalog::ImagePtr& next) {
@@ -254,13 +257,15 @@ void SlotTable::Impl::release_later(const HostedSlotPtr& slot) {
 void SlotTable::Impl::release_some() {
     std::vector<HostedSlotPtr> slots;
     std::vector<SlotLogPtr> logs;
+    std::chrono::milliseconds patience{};
     {
         base::MutexLock lock(mutex_);
+        patience = release_patience();
         slots = std::exchange(leaving_, {});
         for (const auto& slot : slots) logs.push_back(slot->log);
     }
     if (slots.empty()) return;  // another job has taken more than one
-    const auto released = storage::SlotLog::release_together(logs, options_.release_patience);
+    const auto released = storage::SlotLog::release_together(logs, patience);
     for (std::size_t i = 0; i < slots.size(); ++i) {
         if (released[i]) continue;
         base::log::warn("cluster", "{}: released without a last line: {}", slots[i]->directory(),
@@ -275,6 +280,13 @@ void SlotTable::Impl::release_some() {
         }
     }
     flush();
+}
+
+std::chrono::milliseconds SlotTable::Impl::release_patience() const {
+    if (!release_by_) return options_.release_patience;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*release_by_ - options_.clock->now());
+    return std::max(left, std::chrono::milliseconds(0));
 }
 
 // ---- upkeep -----------------------------------------------------------------------------------
@@ -350,6 +362,7 @@ bool SlotTable::Impl::close(std::chrono::milliseconds patience) {
     {
         base::MutexLock lock(mutex_);
         closing_ = true;
+        release_by_ = options_.clock->now() + std::min(patience / 2, options_.release_patience);
         auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
         for (const auto& [id, slot] : slots_) aim(slot, std::nullopt, nobody);
     }

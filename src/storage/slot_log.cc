@@ -364,12 +364,9 @@ void SlotLog::fail_stalled() {
     Wakeups wakeups;
     {
         base::MutexLock lock(mutex_);
-        const Result<void> stalled =
-            fail(ErrorCode::kStalled, options_.directory + ": the volume does not answer");
-        for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
-            for (auto& ticket : std::exchange(*tickets, {}))
-                answer(std::move(ticket), stalled, wakeups);
-        }
+        if (ended_ || (cycle_tickets_.empty() && pending_tickets_.empty())) return;
+        end(Error{ErrorCode::kStalled, options_.directory + ": the volume does not answer"},
+            wakeups);
     }
     wakeups.post();
 }

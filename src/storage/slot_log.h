@@ -120,7 +120,9 @@ public:
     /// True while a cycle or a job on the pool may touch its files. False for ever once the log has
     /// ended and the last of them has. Thread: any.
     [[nodiscard]] bool at_work() const KAAS_EXCLUDES(mutex_);
-    /// The watchdog's: fails every settle that waits with kStalled. Thread: any.
+    /// The watchdog's: ends the log with kStalled if anybody waits. Unlike a partition's, whose
+    /// batches stand alone: a state machine has gone on from the change that nobody can answer for,
+    /// and only what a taker reads is its state again. Thread: any.
     void fail_stalled() KAAS_EXCLUDES(mutex_);
 
     // The commit cycle's side (`CommitMember`).

@@ -334,15 +334,22 @@ TEST_F(SlotLogTest, AReleaseFailsWhatItDoesNotWaitFor) {
     EXPECT_FALSE(log->at_work());
 }
 
-TEST_F(SlotLogTest, AStallFailsWhoWaitsAndTheLogGoesOn) {
+TEST_F(SlotLogTest, AStallEndsALogThatSomebodyWaitsFor) {
     auto log = open(0);
     slot_.add("a");
+    ASSERT_TRUE(settles(*log));
+    log->fail_stalled();
+    EXPECT_EQ(log->failure(), std::nullopt) << "nobody has noticed";
+    slot_.add("b");
     settle(*log);
     log->fail_stalled();
     EXPECT_EQ(last_.error().code, ErrorCode::kStalled);
+    ASSERT_TRUE(log->failure());
+    EXPECT_EQ(log->failure()->code, ErrorCode::kStalled);
     life_->run();
-    EXPECT_EQ(answers_.size(), 1U);
-    EXPECT_TRUE(settles(*log));
+    EXPECT_EQ(answers_.size(), 2U);
+    EXPECT_FALSE(settles(*log));
+    EXPECT_FALSE(log->at_work());
 }
 
 TEST_F(SlotLogTest, ManySlotsBeginAndEndTogetherForAFewSyncs) {

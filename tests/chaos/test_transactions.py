@@ -13,6 +13,7 @@ import pytest
 from kafka_wire.connection import Closed, Connection
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transactions"))
+from steps import health  # noqa: E402
 from wire import Producer, await_end, await_state, call, create, describe, end_offset, until  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,19 +22,27 @@ SLOTS = "*/a/__cluster/txns/*"
 VALUES = [b"one", b"two", b"three"]
 
 
-@pytest.fixture
-def broker(chaos, kaas_factory):
+def start(chaos, kaas_factory, **settings):
     """Without a journal, each file has its own sync, and can be held up by name."""
     directories = {name: str(chaos.mountpoint / name) for name in "abc"}
     broker = kaas_factory({"log.dirs": ",".join(directories.values()), "kaas.journal": "off",
-                           "cordoned.log.dirs": directories["a"]})
+                           "cordoned.log.dirs": directories["a"], **settings})
     create(broker, TOPIC, 2)
     return broker
 
 
 @pytest.fixture
+def broker(chaos, kaas_factory):
+    return start(chaos, kaas_factory)
+
+
+@pytest.fixture
 def producer(broker):
     """With a transaction open in both partitions, which are in a directory each."""
+    return begin_transaction(broker)
+
+
+def begin_transaction(broker):
     producer = Producer(broker)
     for partition in (0, 1):
         producer.send(TOPIC, VALUES, partition)
@@ -110,6 +119,19 @@ def describe_unanswered(broker, producer):
         except TimeoutError:
             return True
     return False
+
+
+@both_ways
+def test_a_stall_of_the_slot_leaves_nothing_half_way(chaos, kaas_factory, commit):
+    broker = start(chaos, kaas_factory, **{"kaas.fsync.max.latency.ms": "1000"})
+    producer = begin_transaction(broker)
+    chaos.tell(f"hang fsync {SLOTS}")
+    asking = end_unanswered(producer, commit)
+    until(lambda: health(broker)["slots_offline"], bool, "the slot to be given up")
+    asking.join()
+    chaos.tell("clear")
+    producer.end(commit)
+    expect_ended(broker, producer, commit)
 
 
 @both_ways

@@ -11,12 +11,14 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 
 import broker as kaas_broker
 import pytest
+from group_members import Member, prepare
 from kafka_wire.batch import Batch
 from kafka_wire.connection import Connection
 
@@ -219,6 +221,27 @@ def hanging_read(kaas):
             pass
         yield
     kaas.kill()
+
+
+def test_a_member_that_waits_for_a_rebalance_is_sent_away_when_the_stop_begins(kaas):
+    prepare(kaas, "g")
+    Member(kaas, "g").join()  # and does not come back for the next generation
+    answers = []
+
+    def join():
+        newcomer = Member(kaas, "g")
+        newcomer.identity["member_id"] = newcomer.first_id()
+        with Connection(kaas.bootstrap) as connection:
+            answers.append(connection.call("JoinGroup", 9, newcomer.join_request()))
+    waiting = threading.Thread(target=join)
+    waiting.start()
+    with Connection(kaas.bootstrap) as connection:
+        while connection.call("DescribeGroups", 5, {"groups": ["g"]})["groups"][0][
+                "group_state"] != "PreparingRebalance":
+            assert waiting.is_alive(), answers
+    kaas.stop()
+    waiting.join()
+    assert [answer["error_code"] for answer in answers] == [16], "NOT_COORDINATOR"
 
 
 def test_a_stop_ends_in_time_though_a_thread_hangs(kaas_factory):

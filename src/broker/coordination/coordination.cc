@@ -86,6 +86,18 @@ Coordination::Seats<TransactionSlot>& Coordination::seats<TransactionSlot>() {
     return transactions_;
 }
 
+void Coordination::stop() {
+    loop_.post([this] {
+        at_begin_.clear();
+        for (const auto& [slot, seat] : std::exchange(groups_, {})) seat->machine().close();
+        for (const auto& [slot, seat] : std::exchange(transactions_, {})) seat->machine().close();
+        loop_.timers().cancel(lag_timer_);
+    });
+    loop_.stop();
+    end_of_ = {};
+    is_offline_ = {};
+}
+
 void Coordination::begin(GroupLag::EndOffset end_of, IsOffline is_offline) {
     loop_.post([this, end_of = std::move(end_of), is_offline = std::move(is_offline)]() mutable {
         begun_ = true;

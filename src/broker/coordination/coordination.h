@@ -56,12 +56,9 @@ public:
     using IsOffline = std::function<bool(const cluster::SlotId&)>;
     /// What state machines need of the broker is there; and what runs on the loop.
     void begin(GroupLag::EndOffset end_of, IsOffline is_offline);
-    /// Runs what is under way on the loop, and ends it. Every slot is closed by then.
-    void stop() {
-        loop_.stop();
-        end_of_ = {};
-        is_offline_ = {};
-    }
+    /// Runs what is under way on the loop, and ends it. Slots that the node could not release in
+    /// time are left here.
+    void stop();
 
     // SlotHost.
     void open(const cluster::SlotId& id, storage::OpenedSlot opened, Served served) override;
