@@ -183,6 +183,8 @@ void SlotLog::begin_epoch() {
 Result<void> SlotLog::roll() {
     KAAS_TRY(log_->roll(take_picture()));
     hint_.clear();
+    // No checkpoint tells it: those sync what is new in this file. Before or behind the removal is
+    // the same: who recovers passes over entries of files before the picture's.
     tell_journal(slot_place(log_->file(), 0));
     if (auto removed = log_->remove_superseded(options_.log_dir->session()); !removed) {
         base::log::info("storage", "{}: superseded files stay for now: {}", options_.directory,
@@ -212,11 +214,9 @@ void SlotLog::journaled(const Result<void>& outcome) {
 }
 
 void SlotLog::tell_journal(base::Offset end) {
+    // Also of a log that has ended meanwhile: what a sync has proven stays so, and an EpochLog
+    // takes no proof after a sync that failed.
     if (!journal_key_) return;
-    {
-        base::MutexLock lock(mutex_);
-        if (ended_) return;
-    }
     options_.log_dir->journal()->recorded(*journal_key_, end);
 }
 

@@ -151,6 +151,21 @@ TEST_F(SlotLogJournalTest, ASyncedFileLetsTheJournalGo) {
     EXPECT_EQ(open(3, 1).values, slot.values);
 }
 
+TEST_F(SlotLogJournalTest, APictureLetsTheJournalGoOfAllBeforeIt) {
+    auto slot = begun(3);
+    while (journal().files() < 2) {
+        slot.add(std::string(200, '.'));
+        EXPECT_TRUE(life_->settles(slot));
+    }
+    slot.log->begin_file(slot.picture());
+    life_->run();
+    clock_.advance(6s);
+    life_->run();  // its checkpoint finds nothing to sync
+    EXPECT_EQ(journal().files(), 1U);
+    power_cut();
+    EXPECT_EQ(open(3, 1).values, slot.values);
+}
+
 TEST_F(SlotLogJournalTest, AFailedSyncOfTheFileEndsTheLogAndItsTakerHasTheJournal) {
     auto slot = begun(3);
     slot.add("third");

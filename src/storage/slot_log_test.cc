@@ -309,6 +309,23 @@ TEST_F(SlotLogTest, ATakerWhoseSessionIsOverGetsNothing) {
     EXPECT_EQ(opened.error().code, ErrorCode::kFenced);
 }
 
+/// Nothing that it answers would pass a check. But a coordinator goes on where its predecessor
+/// stood before anybody asks: it arms timers, sends markers.
+TEST_F(SlotLogTest, ATakerWhoseSessionEndsWhileItReadsGetsNothing) {
+    auto log = open(0);
+    slot_.add("a");
+    EXPECT_TRUE(settles(*log));
+    restart();
+    volume_.set_hook([&](const MemoryVolume::Step&) {
+        life_->session.fenced = true;
+        return std::nullopt;
+    });
+    const auto opened = life_->open(17, 1);
+    volume_.set_hook({});
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kFenced);
+}
+
 TEST_F(SlotLogTest, AReleasedSlotIsTakenOverWithoutAWrite) {
     auto log = open(0);
     slot_.add("a");
