@@ -9,9 +9,10 @@ import confluent_kafka
 class Writer(threading.Thread):
     """Sends numbered records to one partition and keeps a ledger of what was acknowledged."""
 
-    def __init__(self, bootstrap, topic, idempotent):
+    def __init__(self, bootstrap, topic, idempotent, bulk_bytes=0):
         super().__init__()
         self.topic = topic
+        self.bulk = [("bulk", b"x" * bulk_bytes)] if bulk_bytes else None
         self.acknowledged = {}  # number: offset
         self.sent = 0
         self.stopping = threading.Event()
@@ -29,7 +30,7 @@ class Writer(threading.Thread):
     def run(self):
         while not self.stopping.is_set():
             number = self.sent
-            self.producer.produce(self.topic, partition=0, value=str(number),
+            self.producer.produce(self.topic, partition=0, value=str(number), headers=self.bulk,
                                   on_delivery=lambda e, m, n=number: self.delivered(n, e, m))
             self.sent += 1
             self.producer.poll(0.002)

@@ -22,11 +22,20 @@ bool lacks_office(cluster::Node& node) {
     return node.partitions().image()->controller() == node.id() && !node.controller().reigning();
 }
 
+boost::json::array full_volumes(cluster::Node& node) {
+    boost::json::array full;
+    for (const auto& dir : node.log_dirs()) {
+        if (dir.full) full.emplace_back(dir.name);
+    }
+    return full;
+}
+
 const char* status_of(cluster::Node& node, bool wedged, bool draining) {
     if (wedged) return "wedged";
     if (draining) return "draining";
     if (node.storage_stalled()) return "stalled";
-    return is_ready(node) && !lacks_office(node) ? "ok" : "degraded";
+    const bool well = is_ready(node) && !lacks_office(node) && full_volumes(node).empty();
+    return well ? "ok" : "degraded";
 }
 
 std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const BrokerConfig& config,
@@ -59,6 +68,7 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
                            {"why", volume.why}});
     }
     out["missing_volumes"] = std::move(missing);
+    out["full_volumes"] = full_volumes(node);
     out["storage_stalled"] = node.storage_stalled();
     boost::json::array wedged;
     for (const auto& thread : stale) wedged.emplace_back(thread);

@@ -24,6 +24,7 @@ void HostedPartition::strand(bool stranded) {
 
 Tenancy::Step HostedPartition::begin() {
     const auto step = tenancy_.begin();
+    if (tenancy_.state() != Hosting::kOffline) read_only_.reset();
     show();
     return step;
 }
@@ -62,9 +63,16 @@ bool HostedPartition::at_rest() {
 void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {
     base::log::warn("cluster", "{}: epoch {} has failed: {}", directory_, tenancy_.tenure().epoch,
                     why.context);
+    if (log_->is_readable()) read_only_ = log_;
     let_go();
     tenancy_.failed(why.code, now);
     show();
+}
+
+catalog::PartitionEpoch HostedPartition::surrender(base::Clock::Steady now) {
+    read_only_.reset();
+    show();
+    return {id_, tenancy_.surrender(now)};
 }
 
 std::optional<catalog::OpenedEpoch> HostedPartition::news() {
@@ -74,7 +82,7 @@ std::optional<catalog::OpenedEpoch> HostedPartition::news() {
 
 void HostedPartition::show() {
     const auto state = tenancy_.state();
-    seat_->set(state, state == Hosting::kServing ? log_ : nullptr);
+    seat_->set(state, state == Hosting::kServing ? log_ : read_only_);
 }
 
 }  // namespace kaas::cluster

@@ -32,9 +32,7 @@ public:
     void closed();
     /// The open log has failed by itself.
     void failed(const storage::Error& why, base::Clock::Steady now);
-    [[nodiscard]] catalog::PartitionEpoch surrender(base::Clock::Steady now) {
-        return {id_, tenancy_.surrender(now)};
-    }
+    [[nodiscard]] catalog::PartitionEpoch surrender(base::Clock::Steady now);
     [[nodiscard]] std::optional<catalog::OpenedEpoch> news();
     [[nodiscard]] Tenancy& tenancy() { return tenancy_; }
     [[nodiscard]] const Tenancy& tenancy() const { return tenancy_; }
@@ -76,6 +74,8 @@ private:
 
     Tenancy tenancy_;
     storage::LogPtr log_;
+    /// The log that has failed because its volume is full: read until the epoch is given up.
+    storage::LogPtr read_only_;
     std::vector<storage::LogPtr> leaving_;  ///< ended, but a cycle of theirs still ran
 };
 using HostedPartitionPtr = std::shared_ptr<HostedPartition>;

@@ -495,6 +495,7 @@ void Node::Impl::measure() {
         if (auto space = member.volume.volume->space()) {
             metrics_->set_space(member.volume.name, *space);
         }
+        if (member.logs) member.logs->room().look();  // also while nobody writes
     }
 }
 
@@ -577,7 +578,8 @@ std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
         dirs.push_back({.name = volume.name,
                         .path = volume.volume->root(),
                         .volume = volume.volume,
-                        .cordoned = self != nullptr && is_cordoned(*image, *self, volume.name)});
+                        .cordoned = self != nullptr && is_cordoned(*image, *self, volume.name),
+                        .full = logs && logs->room().is_full()});
     }
     for (const auto& volume : missing_) dirs.push_back({.name = volume.name, .path = volume.path});
     return dirs;

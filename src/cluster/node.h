@@ -89,6 +89,7 @@ public:
         std::string path;
         storage::Volume* volume = nullptr;  ///< null: missing, its partitions are offline
         bool cordoned = false;
+        bool full = false;  ///< batches are refused there
     };
     /// In the order of their configuration, then those that are missing.
     [[nodiscard]] std::vector<LogDirState> log_dirs() const;

@@ -26,7 +26,7 @@ class PartitionLog;
 
 namespace kaas::cluster {
 
-/// Answer to a look-up. `log` is set exactly for kServing.
+/// Answer to a look-up. `log` is set for kServing, and for kOffline where what it has may be read.
 struct Hosted {
     Hosting state = Hosting::kUnknown;
     std::shared_ptr<storage::PartitionLog> log;

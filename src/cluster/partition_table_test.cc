@@ -347,11 +347,15 @@ TEST_F(PartitionTableTest, NoEpochIsGivenUpWhileTheVolumeTakesNoWrites) {
     EXPECT_FALSE(append(*find().log).good());
     for (int second = 0; second < 600; ++second) tick(1s);
     EXPECT_TRUE(released_.empty());
+    EXPECT_EQ(find().state, Hosting::kOffline);
+    ASSERT_NE(find().log, nullptr) << "what it has is read on";
+    EXPECT_EQ(find().log->latest(storage::Isolation::kReadUncommitted)->offset, base::Offset(1));
     EXPECT_GT(trials, 500U);
     EXPECT_LT(trials, 700U) << "one a second, however many partitions";
     volume_.set_hook(nullptr);
     tick(1s);
     ASSERT_EQ(released_, (std::vector<catalog::PartitionEpoch>{{first(), base::LeaderEpoch(0)}}));
+    EXPECT_EQ(find().log, nullptr) << "the epoch is given up: another broker may write the next";
     assign(1, mine());
     EXPECT_TRUE(append(*find().log).good());
     EXPECT_TRUE(std::ranges::none_of(

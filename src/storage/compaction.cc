@@ -192,6 +192,8 @@ Result<void> Compaction::copy(const SegmentSpan& from, CompactionFilter& filter,
 Result<void> Compaction::write_out(Output& output) {
     if (output.unwritten.empty()) return {};
     KAAS_TRY(means_.before_io(output.unwritten.size()));
+    if (!log_.log_dir().room().take(output.unwritten.size()))
+        return fail(ErrorCode::kNoSpace, "what is left of the volume is kept");
     if (output.log == nullptr) {
         KAAS_TRY(output.segment->create(volume_));
         KAAS_TRY_ASSIGN(log, output.segment->log(volume_, Patience::kMayBlock));

@@ -130,6 +130,9 @@ Result<void> Journal::commit(std::span<const JournalEntry* const> entries) {
     }
     auto done = file->write_at(place.synced, pieces);
     if (done) done = file->sync();
+    // A file that was not filled ahead has grown. What did not fit shows with the next look.
+    if (options_.room != nullptr && !options_.volume->is_local())
+        std::ignore = options_.room->take(bytes);
     base::MutexLock lock(mutex_);
     if (!done) {
         // Nothing more goes to this descriptor. What stands in the files stays until the logs that
@@ -296,11 +299,14 @@ Result<std::shared_ptr<File>> Journal::place_file(const std::string& path) {
 
 /// A sync that extends no file costs less; on a remote volume there is no such gain.
 Result<std::shared_ptr<File>> Journal::fill_file(const std::string& path) const {
+    const bool filled_ahead = options_.volume->is_local();
+    if (filled_ahead && options_.room != nullptr && !options_.room->take(options_.file_bytes))
+        return fail(ErrorCode::kNoSpace, path + ": what is left of the volume is kept");
     KAAS_TRY_ASSIGN(made, options_.volume->create(path));
     std::shared_ptr<File> file = std::move(made);
     const auto magic = base::as_bytes(kJournalMagic);
     KAAS_TRY(file->write_at(0, {&magic, 1}));
-    if (options_.volume->is_local()) {
+    if (filled_ahead) {
         const std::vector<std::byte> zeros(kZeroBytes);
         for (std::uint64_t at = magic.size(); at < options_.file_bytes; at += zeros.size()) {
             const auto piece = base::ByteView(zeros).first(

@@ -8,6 +8,7 @@
 #include "storage/journal_format.h"
 #include "storage/manifest.h"
 #include "storage/metrics_home.h"
+#include "storage/room.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 
@@ -53,6 +54,7 @@ struct JournalOptions {
     SessionCheck* session = nullptr;
     base::Executor* io_pool = nullptr;
     base::Clock* clock = nullptr;
+    std::shared_ptr<Room> room{};  ///< of the volume; without one, there is always enough
     Owner owner;
     /// Room for entries; local volumes fill it with zeros ahead. Larger files are trimmed in larger
     /// steps, smaller ones cost more lines.

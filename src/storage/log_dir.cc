@@ -17,12 +17,14 @@ namespace {
 constexpr int kSoonerByPart = 10;
 
 [[nodiscard]] std::shared_ptr<Journal> make_journal(const LogDirOptions& options,
+                                                    const std::shared_ptr<Room>& room,
                                                     base::metrics::Registry& metrics) {
     if (!options.journal) return nullptr;
     return Journal::make({.volume = options.volume,
                           .session = options.session,
                           .io_pool = options.io_pool,
                           .clock = options.clock,
+                          .room = room,
                           .owner = options.owner,
                           .file_bytes = options.journal_file_bytes,
                           .metrics = &metrics,
@@ -47,7 +49,8 @@ LogDir::LogDir(LogDirOptions options)
       repack_site_(*registry_, "repack"),
       time_site_(*registry_, "time_index"),
       recovery_site_(*registry_, "recovery"),
-      journal_(make_journal(options_, *registry_)),
+      room_(std::make_shared<Room>(*options_.volume, *options_.io_pool, *options_.clock)),
+      journal_(make_journal(options_, room_, *registry_)),
       checkpoints_(std::make_shared<CheckpointQueue>(CheckpointQueue::Options{
           .volume = options_.volume, .io_pool = options_.io_pool, .width = options_.io_width})),
       journal_readers_(*options_.volume, options_.owner) {
@@ -58,6 +61,7 @@ LogDir::LogDir(LogDirOptions options)
 LogDir::~LogDir() { stop(); }
 
 void LogDir::start() {
+    room_->look();
     thread_ = std::thread([this] { base::run_thread("commit", [this] { run(); }); });
 }
 
@@ -161,6 +165,7 @@ bool LogDir::run_cycle() {
     if (cycle == nullptr) return false;
     running_since_.store(options_.clock->now().time_since_epoch().count(),
                          std::memory_order_relaxed);
+    room_->look();
     cycle->run();
     checkpoints_->start();
     running_since_.store(0, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "storage/journal_reader.h"
 #include "storage/manifest.h"
 #include "storage/metrics_home.h"
+#include "storage/room.h"
 #include "storage/session_check.h"
 #include "storage/volume.h"
 #include "wire/records.h"
@@ -87,6 +88,8 @@ public:
     [[nodiscard]] SessionCheck& session() const { return *options_.session; }
     [[nodiscard]] base::Clock& clock() const { return *options_.clock; }
     [[nodiscard]] base::Executor& io_pool() const { return *options_.io_pool; }
+    /// What may still be written here of what can be refused.
+    [[nodiscard]] Room& room() const { return *room_; }
     /// Where small batches become durable; none when it is off.
     [[nodiscard]] Journal* journal() const { return journal_.get(); }
     /// Where members leave checkpoints, within a cycle or when they are due; they begin behind it.
@@ -120,6 +123,7 @@ private:
     wire::DecodeSite repack_site_;
     wire::DecodeSite time_site_;
     wire::DecodeSite recovery_site_;
+    const std::shared_ptr<Room> room_;
     const std::shared_ptr<Journal> journal_;
     const std::shared_ptr<CheckpointQueue> checkpoints_;
     JournalReaders journal_readers_;

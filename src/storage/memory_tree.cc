@@ -100,6 +100,17 @@ Result<MemoryTree::NodePtr> MemoryTree::find_file(const std::string& path) const
     return node;
 }
 
+std::uint64_t MemoryTree::block_bytes() const {
+    std::uint64_t bytes = 0;
+    for (std::vector<const MemoryNode*> left{root_.get()}; !left.empty();) {
+        const auto* node = left.back();
+        left.pop_back();
+        bytes += node->directory ? kBlockBytes : blocks_of(node->content.size());
+        for (const auto& [name, below] : node->entries) left.push_back(below.get());
+    }
+    return bytes;
+}
+
 Result<MemoryTree::NodePtr> MemoryTree::make(const std::string& path, bool directory) {
     KAAS_TRY_ASSIGN(place, place_of(path));
     if (place.directory->entries.contains(place.name)) {

@@ -13,6 +13,12 @@
 
 namespace kaas::storage {
 
+/// What a file's bytes take of a volume with a limit: whole blocks, as on a disk.
+inline constexpr std::uint64_t kBlockBytes = 4096;
+[[nodiscard]] inline std::uint64_t blocks_of(std::uint64_t bytes) {
+    return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
 /// A file or directory of a `MemoryTree`: what its users see, and what of it is durable.
 struct MemoryNode {
     explicit MemoryNode(bool is_directory) : directory(is_directory) {}
@@ -58,6 +64,9 @@ public:
     [[nodiscard]] Result<NodePtr> find(const std::string& path) const;
     [[nodiscard]] Result<NodePtr> find_directory(const std::string& path) const;
     [[nodiscard]] Result<NodePtr> find_file(const std::string& path) const;
+
+    /// What everything takes together: a block for each directory, those of their bytes for files.
+    [[nodiscard]] std::uint64_t block_bytes() const;
 
     [[nodiscard]] Result<NodePtr> make(const std::string& path, bool directory);
     [[nodiscard]] Result<void> unlink(const std::string& path);

@@ -111,6 +111,9 @@ public:
         std::string bytes;
         for (const auto& piece : pieces) bytes += base::as_text(piece);
         if (attempt.half()) bytes.resize(bytes.size() / 2);
+        const auto more = blocks_of(std::max(node_->content.size(), offset + bytes.size())) -
+                          blocks_of(node_->content.size());
+        KAAS_TRY(volume_.check_room(path_, more));
         node_->write(offset, std::move(bytes));
         return attempt.answer<void>({});
     }
@@ -290,6 +293,11 @@ void MemoryVolume::set_cached(bool cached) {
     cached_ = cached;
 }
 
+void MemoryVolume::limit_to(std::uint64_t bytes) {
+    base::MutexLock lock(mutex_);
+    limit_ = bytes;
+}
+
 void MemoryVolume::set_space(Space space) {
     base::MutexLock lock(mutex_);
     space_ = space;
@@ -335,6 +343,7 @@ Result<void> MemoryVolume::make_directory(const std::string& path) {
     Attempt attempt = begin(Operation::kMakeDirectory, path);
     if (attempt.refused()) return attempt.error();
     base::MutexLock lock(mutex_);
+    KAAS_TRY(check_room(path, kBlockBytes));
     KAAS_TRY(tree_->make(path, true));
     return attempt.answer<void>({});
 }
@@ -446,9 +455,16 @@ bool MemoryVolume::is_local() const {
     return local_;
 }
 
+Result<void> MemoryVolume::check_room(const std::string& path, std::uint64_t bytes) const {
+    if (!limit_ || bytes == 0 || tree_->block_bytes() + bytes <= *limit_) return {};
+    return refuse(ErrorCode::kNoSpace, path, "No space left on device");
+}
+
 Result<Space> MemoryVolume::space() {
     base::MutexLock lock(mutex_);
-    return space_;
+    if (!limit_) return space_;
+    const auto used = std::min(*limit_, tree_->block_bytes());
+    return Space{.total_bytes = *limit_, .usable_bytes = *limit_ - used};
 }
 
 }  // namespace kaas::storage

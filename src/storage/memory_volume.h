@@ -101,6 +101,9 @@ public:
     /// Whether `cached` says yes and `try_read_at` gives anything.
     void set_cached(bool cached) KAAS_EXCLUDES(mutex_);
     void set_space(Space space) KAAS_EXCLUDES(mutex_);
+    /// From now on files and directories take blocks, of which there are so many bytes; what finds
+    /// none gets kNoSpace, and `space` says how many are left.
+    void limit_to(std::uint64_t bytes) KAAS_EXCLUDES(mutex_);
 
     [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
     [[nodiscard]] Result<std::unique_ptr<File>> open(const std::string& path,
@@ -134,6 +137,9 @@ private:
 
     /// Counts a step and decides what becomes of it.
     [[nodiscard]] Attempt begin(Operation operation, const std::string& path) KAAS_EXCLUDES(mutex_);
+    /// Whether so many more bytes fit, of whole blocks.
+    [[nodiscard]] Result<void> check_room(const std::string& path, std::uint64_t bytes) const
+        KAAS_REQUIRES(mutex_);
     [[nodiscard]] bool lies_about(Operation sync) const KAAS_REQUIRES(mutex_);
     [[nodiscard]] Result<void> end_mark(const std::string& path, MarkKind kind);
 
@@ -148,6 +154,7 @@ private:
     bool sync_all_failed_ KAAS_GUARDED_BY(mutex_) = false;  ///< as `PosixVolume` remembers
     bool local_ KAAS_GUARDED_BY(mutex_) = true;
     bool cached_ KAAS_GUARDED_BY(mutex_) = true;
+    std::optional<std::uint64_t> limit_ KAAS_GUARDED_BY(mutex_);
     Space space_ KAAS_GUARDED_BY(mutex_){.total_bytes = std::uint64_t{1} << 40,
                                          .usable_bytes = std::uint64_t{1} << 39};
 };

@@ -83,7 +83,7 @@ void PartitionLog::write_picture() {
 }
 
 void PartitionLog::all_synced(const Result<void>& outcome) {
-    if (!outcome && !cycle_error_) cycle_error_ = outcome.error();
+    if (auto kept = unless_lost(outcome); !kept && !cycle_error_) cycle_error_ = kept.error();
     if (!cycle_error_ && fresh_epoch_log_) begin_epoch();
 }
 
@@ -157,8 +157,8 @@ File* PartitionLog::to_sync() {
 }
 
 void PartitionLog::synced(const Result<void>& outcome) {
-    if (!outcome) {
-        cycle_error_ = outcome.error();
+    if (auto kept = unless_lost(outcome); !kept) {
+        cycle_error_ = std::move(kept).error();
         return;
     }
     synced_ = written_;
@@ -294,6 +294,14 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
     idle_.notify_all();
 }
 
+Result<void> PartitionLog::unless_lost(Result<void> outcome) {
+    if (!outcome) {
+        base::MutexLock lock(view_mutex_);
+        lost_records_ = true;
+    }
+    return outcome;
+}
+
 // ---- files of this epoch ----------------------------------------------------------------------
 
 Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
@@ -324,7 +332,7 @@ void PartitionLog::begin_epoch() {
 
 Result<void> PartitionLog::roll(Roll& roll) {
     if (roll.last_time_entry) active_->times().append(*roll.last_time_entry);
-    KAAS_TRY(active_log_->sync());
+    KAAS_TRY(unless_lost(active_log_->sync()));
     base::MutexLock lock(manifest_mutex_);
     KAAS_TRY(active_->offsets().finish(volume_));
     KAAS_TRY(active_->times().finish(volume_));

@@ -149,8 +149,9 @@ public:
 
     /// Checks a produced batch, gives it its offsets and hands it to the next commit cycle. Thread:
     /// any. Errors, with which `done` does not run: those of `check_produced`, kWrongEpoch,
-    /// kUnknownEpoch, kClosed, those of `ProducerState::classify`, and the log's own failure.
-    /// `faults`, when given, names the records because of which a batch was refused.
+    /// kUnknownEpoch, kClosed, those of `ProducerState::classify`, kNoSpace (what is left of the
+    /// volume is kept, see `Room`; the log goes on), and the log's own failure. `faults`, when
+    /// given, names the records because of which a batch was refused.
     [[nodiscard]] Result<Accepted> append(Append request,
                                           std::vector<RecordFault>* faults = nullptr)
         KAAS_EXCLUDES(mutex_, view_mutex_);
@@ -217,6 +218,9 @@ public:
     [[nodiscard]] std::optional<base::LeaderEpoch> written_epoch() const KAAS_EXCLUDES(view_mutex_);
     /// Why the log takes nothing any more. Thread: any.
     [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(view_mutex_);
+    /// False once readers are refused. A log that has ended because its volume is full is read on:
+    /// they have only ever seen what was durable before. Thread: any.
+    [[nodiscard]] bool is_readable() const KAAS_EXCLUDES(view_mutex_);
 
     /// The producers that this log knows, those in flight too. Thread: any.
     [[nodiscard]] std::vector<ProducerImage> producers() const KAAS_EXCLUDES(mutex_);
@@ -395,6 +399,9 @@ private:
     void end(const Error& why, Wakeups& wakeups) KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     static void answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups);
 
+    /// A sync of records has failed: readers must not see what may be lost.
+    [[nodiscard]] Result<void> unless_lost(Result<void> outcome) KAAS_EXCLUDES(view_mutex_);
+
     // On the cycle's thread.
     /// What makes the next batch quicker, and is too much for each of thousands that are idle.
     void forget_buffers() KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
@@ -503,6 +510,7 @@ private:
     void remember(const SegmentSpan& span, base::Offset offset, std::uint64_t position)
         KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::Offset log_start() const KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] Result<void> check_readable() const KAAS_REQUIRES(view_mutex_);
     [[nodiscard]] Result<LogView> open_view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Patience allowed(Patience patience) const;
 
@@ -578,6 +586,8 @@ private:
     LeaderEpochs epochs_ KAAS_GUARDED_BY(view_mutex_);
     base::Offset clean_to_ KAAS_GUARDED_BY(view_mutex_);
     std::optional<Error> failure_ KAAS_GUARDED_BY(view_mutex_);
+    /// A sync of records has failed: what readers saw may change under them.
+    bool lost_records_ KAAS_GUARDED_BY(view_mutex_) = false;
     std::optional<base::LeaderEpoch> written_epoch_ KAAS_GUARDED_BY(view_mutex_);
     PlaceMemory places_ KAAS_GUARDED_BY(view_mutex_);
     std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);

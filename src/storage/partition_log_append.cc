@@ -72,6 +72,11 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
             return Accepted{appended.base_offset, batch.header.count};
         }
     }
+    // Before it has an offset: the log goes on, and so does its producer when there is room again.
+    if (!log_dir.room().take(batch.bytes.size())) {
+        return fail(ErrorCode::kNoSpace,
+                    options_.directory + ": what is left of the volume is kept");
+    }
     KAAS_TRY_ASSIGN(base_offset, place({.frame = std::move(request.frame),
                                         .bytes = request.records.first(batch.bytes.size()),
                                         .header = batch.header,

@@ -71,7 +71,7 @@ public:
 private:
     /// What the segment has lost, readers must not see.
     void segment_synced(const Result<void>& outcome) {
-        if (outcome) return;
+        if (log_->unless_lost(outcome)) return;
         lost_ = true;
         outcome_ = outcome;
     }

@@ -62,9 +62,20 @@ base::Offset PartitionLog::log_start() const {
     return view_.log_start;
 }
 
+Result<void> PartitionLog::check_readable() const {
+    if (failure_ && (failure_->code != ErrorCode::kNoSpace || lost_records_))
+        return std::unexpected(*failure_);
+    return {};
+}
+
+bool PartitionLog::is_readable() const {
+    base::MutexLock lock(view_mutex_);
+    return check_readable().has_value();
+}
+
 Result<LogView> PartitionLog::open_view() const {
     base::MutexLock lock(view_mutex_);
-    if (failure_) return std::unexpected(*failure_);
+    KAAS_TRY(check_readable());
     return view_;
 }
 
@@ -180,7 +191,7 @@ WatchId PartitionLog::watch(Watch watch) {
     {
         base::MutexLock lock(view_mutex_);
         id = next_watch_++;
-        if (failure_ || view_.visible_end(watch.isolation) > watch.beyond) {
+        if (!check_readable() || view_.visible_end(watch.isolation) > watch.beyond) {
             ready = watch.home;
             wake = std::move(watch.wake);
         } else {
@@ -213,7 +224,7 @@ void PartitionLog::wake_watchers(Wakeups& wakeups) {
 
 Result<OffsetAndTimestamp> PartitionLog::earliest() const {
     base::MutexLock lock(view_mutex_);
-    if (failure_) return std::unexpected(*failure_);
+    KAAS_TRY(check_readable());
     return OffsetAndTimestamp{
         .offset = view_.log_start,
         .leader_epoch = epochs_.at(view_.log_start).value_or(base::kNoLeaderEpoch)};
@@ -221,7 +232,7 @@ Result<OffsetAndTimestamp> PartitionLog::earliest() const {
 
 Result<OffsetAndTimestamp> PartitionLog::latest(Isolation isolation) const {
     base::MutexLock lock(view_mutex_);
-    if (failure_) return std::unexpected(*failure_);
+    KAAS_TRY(check_readable());
     return OffsetAndTimestamp{.offset = view_.visible_end(isolation),
                               .leader_epoch = epochs_.latest().value_or(base::kNoLeaderEpoch)};
 }
@@ -230,7 +241,7 @@ Result<LeaderEpochs::End> PartitionLog::end_of_epoch(base::LeaderEpoch epoch,
                                                      std::int32_t current_leader_epoch) const {
     KAAS_TRY(check_epoch(current_leader_epoch));
     base::MutexLock lock(view_mutex_);
-    if (failure_) return std::unexpected(*failure_);
+    KAAS_TRY(check_readable());
     return epochs_.end_of(epoch, view_.high_watermark);
 }
 

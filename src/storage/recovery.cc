@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -401,7 +402,11 @@ private:
         KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths_, {options_.epoch, base}));
         auto& [segment, log] = first;
         auto plan = plan_from(base);
-        KAAS_TRY(copy_tail(tail_end_, *segment, *log, plan));
+        if (auto copied = copy_tail(tail_end_, *segment, *log, plan); !copied) {
+            // Nothing names it yet, and on a full volume each attempt would leave one.
+            std::ignore = volume_.unlink(segment->path());
+            return copied;
+        }
         if (plan.facts().end < manifest_.log_start) {
             return fail(ErrorCode::kCorrupt,
                         fmt::format("{}: the log begins at {} and ends at {}", paths_.directory,

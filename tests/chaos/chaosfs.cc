@@ -5,12 +5,17 @@
 //
 // Runs until SIGTERM. Who connects to SOCKET sends lines and gets `ok ...` or `error ...` for each:
 //
-//     fail OP ERRNO COUNT GLOB    the next COUNT such operations fail (-1: all), e.g. fail fsync
-//     EIO 1 *.log short COUNT GLOB            the next COUNT writes write only half delay OP
-//     MICROSECONDS GLOB  each such operation takes longer hang OP GLOB                such
-//     operations wait until `clear` clear                       takes all of that back cut the
-//     power fails: what was not synced is gone, everything gives EIO boot the power is back count
-//     OP                    how often it was called
+// clang-format off
+//     fail OP ERRNO COUNT GLOB    the next COUNT such operations fail (-1: all), e.g. fail fsync EIO 1 *.log
+//     short COUNT GLOB            the next COUNT writes write only half
+//     delay OP MICROSECONDS GLOB  each such operation takes longer
+//     hang OP GLOB                such operations wait until `clear`
+//     clear                       takes all of that back
+//     size BYTES                  so much fits, with what is there already; 0: no limit
+//     cut                         the power fails: what was not synced is gone, everything gives EIO
+//     boot                        the power is back
+//     count OP                    how often it was called
+// clang-format on
 //
 // OP is the name of a FUSE operation (write, fsync, fsyncdir, create, ...) or *. GLOB is matched
 // against the path from the mount point on, with its leading slash.
@@ -121,8 +126,9 @@ int on_write(const char*, const char* bytes, std::size_t size, off_t offset, fus
     const auto verdict = world().harm.meet("write", handle.path);
     if (verdict.error != 0) return -verdict.error;
     if (verdict.half && size > 1) size /= 2;
-    world().disk.write(*handle.node, std::string(bytes, size), static_cast<std::uint64_t>(offset));
-    return static_cast<int>(size);
+    const int failed = world().disk.write(*handle.node, std::string(bytes, size),
+                                          static_cast<std::uint64_t>(offset));
+    return failed != 0 ? failed : static_cast<int>(size);
 }
 
 int on_fsync(const char*, int, fuse_file_info* info) {
@@ -202,7 +208,9 @@ int on_utimens(const char* path, const timespec times[2], fuse_file_info*) {
 }
 int on_statfs(const char* path, struct statvfs* status) {
     if (const int failed = harm("statfs", path); failed != 0) return failed;
-    return outcome(::statvfs(world().disk.real("/").c_str(), status));
+    const int failed = outcome(::statvfs(world().disk.real("/").c_str(), status));
+    if (failed == 0) world().disk.show_room(status);
+    return failed;
 }
 
 /// Nothing is remembered by the kernel: what a cut undoes must not be seen again.
@@ -270,6 +278,11 @@ std::string obey(World& world, const std::string& line) {
         std::string operation;
         words >> operation;
         return fmt::format("ok {}", world.harm.count(operation));
+    } else if (verb == "size") {
+        std::uint64_t bytes = 0;
+        if (!(words >> bytes)) return "error: how large?";
+        world.disk.limit_to(bytes);
+        return "ok";
     } else if (verb == "clear") {
         world.harm.clear();
         return "ok";

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,6 +74,7 @@ public:
     int open(const std::string& path, int flags, mode_t mode, std::shared_ptr<Node>& node) {
         const std::lock_guard lock(mutex_);
         const bool was_there = fs::exists(real(path));
+        if (!was_there && !fits(kBlockBytes)) return -ENOSPC;
         const int fd =
             ::open(real(path).c_str(), O_RDWR | O_CLOEXEC | (flags & (O_CREAT | O_EXCL)), mode);
         if (fd < 0) return -errno;
@@ -98,9 +100,27 @@ public:
         return static_cast<int>(size);
     }
 
-    void write(Node& node, std::string bytes, std::uint64_t offset) {
+    int write(Node& node, std::string bytes, std::uint64_t offset) {
         const std::lock_guard lock(mutex_);
+        const auto size = size_of(node);
+        const auto end = std::max(size, offset + bytes.size());
+        if (blocks(end) > blocks(size) && !fits((blocks(end) - blocks(size)) * kBlockBytes))
+            return -ENOSPC;
         node.unsynced.push_back({.offset = offset, .bytes = std::move(bytes), .lost = false});
+        return 0;
+    }
+
+    /// From now on no more than this fits; 0: as much as the backing directory takes.
+    void limit_to(std::uint64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        limit_ = bytes;
+    }
+    void show_room(struct statvfs* status) {
+        const std::lock_guard lock(mutex_);
+        if (limit_ == 0) return;
+        status->f_bsize = status->f_frsize = kBlockBytes;
+        status->f_blocks = limit_ / kBlockBytes;
+        status->f_bfree = status->f_bavail = (limit_ - std::min(limit_, used())) / kBlockBytes;
     }
 
     int sync(Node& node) {
@@ -139,6 +159,7 @@ public:
 
     int make_directory(const std::string& path, mode_t mode) {
         const std::lock_guard lock(mutex_);
+        if (!fits(kBlockBytes)) return -ENOSPC;
         if (::mkdir(real(path).c_str(), mode) != 0) return -errno;
         changes_.push_back({.path = path});
         return 0;
@@ -194,6 +215,34 @@ public:
     }
 
 private:
+    static constexpr std::uint64_t kBlockBytes = 4096;
+
+    [[nodiscard]] static std::uint64_t blocks(std::uint64_t bytes) {
+        return (bytes + kBlockBytes - 1) / kBlockBytes;
+    }
+    [[nodiscard]] bool fits(std::uint64_t bytes) { return limit_ == 0 || used() + bytes <= limit_; }
+    /// A block for each name, and those of the bytes. What is removed takes none, durably or not.
+    [[nodiscard]] std::uint64_t used() {
+        std::uint64_t count = 0;
+        std::error_code ignored;  // what goes meanwhile takes nothing
+        for (auto entry = fs::recursive_directory_iterator(backing_, ignored);
+             entry != fs::recursive_directory_iterator(); entry.increment(ignored)) {
+            if (entry->path() == trash_) {
+                entry.disable_recursion_pending();
+                continue;
+            }
+            struct stat status{};
+            if (::lstat(entry->path().c_str(), &status) != 0) continue;
+            ++count;
+            if (!S_ISREG(status.st_mode)) continue;
+            auto size = static_cast<std::uint64_t>(status.st_size);
+            const auto known = nodes_.find(status.st_ino);
+            if (known != nodes_.end()) size = known->second->size_above(size);
+            count += blocks(size);
+        }
+        return count * kBlockBytes;
+    }
+
     /// A change of names that is not durable yet: something was made, moved or removed at `path`.
     struct Change {
         std::string path;
@@ -266,6 +315,7 @@ private:
     std::map<ino_t, std::shared_ptr<Node>> nodes_;
     std::deque<Change> changes_;
     std::uint64_t next_removed_ = 0;
+    std::uint64_t limit_ = 0;
 };
 
 }  // namespace kaas::chaos

@@ -14,7 +14,7 @@ import pytest
 from broker import binary
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_wire.connection import Connection
-from ledger import Writer, expect_complete
+from ledger import Writer, expect_complete, read_all
 from steps import health, power_cut, refusals, rounds, until
 
 pytestmark = pytest.mark.timeout(600)
@@ -154,6 +154,46 @@ def test_a_full_volume_heals_when_there_is_space(chaos, broker, request):
     expect_nothing_lost(chaos, broker, writer, reader)
 
 
+def delete_records(broker, before):
+    with Connection(broker.bootstrap) as connection:
+        answer = connection.call("DeleteRecords", 2, {"timeout_ms": 30000, "topics": [
+            {"name": TOPIC, "partitions": [{"partition_index": 0, "offset": before}]}]})
+    assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
+
+
+@pytest.mark.parametrize(("retention_ms", "restarts"), [(-1, False), (-1, True), (60000, False)],
+                         ids=["delete", "restart-delete", "retention"])
+def test_a_volume_filled_by_producing_heals_by_itself(chaos, kaas_factory, retention_ms, restarts):
+    chaos.tell(f"size {100 << 20}")
+    broker = start(chaos, kaas_factory, **{"log.retention.check.interval.ms": "1000"})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 1, config={
+        "segment.bytes": "1048576", "file.delete.delay.ms": "100", "retention.ms": str(retention_ms)})])[TOPIC].result(30)
+    with Writer(broker.bootstrap, TOPIC, idempotent=True, bulk_bytes=50_000) as writer:
+        writer.await_acknowledgement()
+        before = epochs(chaos)
+        until(lambda: health(broker)["full_volumes"] == ["default"], "the volume is full")
+        assert health(broker)["status"] == "degraded"
+        if restarts:
+            power_cut(chaos, broker)
+        known = len(writer.acknowledged)
+        assert len(read_all(broker.bootstrap, TOPIC)) >= known, "a full volume is read on"
+        if retention_ms == -1:
+            delete_records(broker, known // 2)
+        until(lambda: health(broker)["full_volumes"] == [], "there is room again")
+        until(lambda: len(writer.acknowledged) > known + 50, "producing goes on")
+        chaos.tell("size 0")
+    if not restarts:
+        assert epochs(chaos) == before, "a refused batch costs no epoch"
+    power_cut(chaos, broker)
+    at = dict(read_all(broker.bootstrap, TOPIC))
+    first = min(at)
+    assert first > 0
+    lost = [n for n, offset in writer.acknowledged.items() if offset >= first and at.get(offset) != n]
+    assert not lost, lost[:5]
+    assert list(at.values()) == list(range(writer.sent))[-len(at):], "lost, doubled or out of order"
+
+
 def test_a_move_to_a_full_volume_is_refused_and_begins_when_there_is_space(chaos, kaas_factory, tmp_path):
     full = str(chaos.mountpoint / "data")
     broker = kaas_factory({"log.dirs": f"{tmp_path / 'home'},{full}"})
@@ -211,6 +251,8 @@ def test_a_volume_that_takes_nothing_for_a_while_ends_no_process(chaos, broker, 
         until(lambda: refusals(chaos) >= tried + 6, "controller and partition ask the volume again and again")
         assert not create(broker, "refused")
         assert len(writer.acknowledged) == known, "acknowledged on a volume that takes nothing"
+        if error != "EROFS":
+            assert len(read_all(broker.bootstrap, TOPIC)) >= known, "a full volume is read on"
         assert reigns(chaos) == first and epochs(chaos) == before, "attempts that could only fail"
         chaos.tell("clear")
         until(lambda: create(broker, "made"), "topics can be made again")

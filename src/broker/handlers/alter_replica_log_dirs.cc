@@ -5,6 +5,7 @@
 #include "catalog/image.h"
 #include "cluster/node.h"
 #include "cluster/partition_table.h"
+#include "storage/room.h"
 #include "storage/volume.h"
 #include "wire/error_code.h"
 
@@ -70,7 +71,8 @@ private:
             takes = storage::probe_writes(*dir.volume, trial).has_value();
         }
         const auto space = dir.volume->space();
-        return *takes && (!space || space->usable_bytes >= stored->second.bytes);
+        return *takes && (!space || space->usable_bytes >=
+                                        stored->second.bytes + storage::Room::reserve_of(*space));
     }
 
     cluster::Node& node_;

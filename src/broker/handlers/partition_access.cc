@@ -29,7 +29,8 @@ std::expected<storage::LogPtr, ErrorCode> led_log(const Call& call, const TopicR
     base::PartitionId index(partition);
     cluster::Hosted hosted = topic.by_id ? partitions.find(base::TopicId{topic.id}, index)
                                          : partitions.find(topic.name, index);
-    if (hosted.state == cluster::Hosting::kServing) return std::move(hosted.log);
+    // One that is offline because its volume is full is read on; all else it refuses itself.
+    if (hosted.log != nullptr) return std::move(hosted.log);
     const bool is_slot =
         hosted.state == cluster::Hosting::kNotHere && led_slot(call, topic, partition) != nullptr;
     if (is_slot) return std::unexpected(ErrorCode::kInvalidTopicException);
