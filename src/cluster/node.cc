@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/executor.h"
+#include "base/heap.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -35,6 +36,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -174,6 +176,7 @@ private:
     void reigns_since(base::Clock::Steady sought);
     base::Clock::Steady watch();
     void measure();
+    void give_back_memory();
     void lost(const Error& why);
 
     /// How many of the tables have applied a version: the controller hears of it with the last.
@@ -188,6 +191,14 @@ private:
     base::Clock::Steady next_beat_{};
     base::Clock::Steady next_measure_{};
     base::Clock::Steady office_sought_{};
+    /// What the node had done at the last look, and when memory was given back.
+    struct Activity {
+        std::uint64_t cycles = 0;
+        std::size_t serving = 0;
+        friend bool operator==(const Activity&, const Activity&) = default;
+    };
+    Activity activity_;
+    Activity tidied_;
     /// Without a registry of the process, nobody reads it.
     base::metrics::Registry own_metrics_;
     std::unique_ptr<NodeMetrics> metrics_;
@@ -497,6 +508,22 @@ void Node::Impl::measure() {
         }
         if (member.logs) member.logs->room().look();  // also while nobody writes
     }
+    give_back_memory();
+}
+
+/// What thousands of openings and first batches needed for a moment lies between what stays: twice
+/// as much as the partitions themselves. Not while there is work, which would want it again.
+void Node::Impl::give_back_memory() {
+    Activity now{.serving = table_->serving()};
+    for (const auto& member : members_) {
+        if (member.logs) now.cycles += member.logs->cycles();
+    }
+    const bool opened = now.serving != tidied_.serving && table_->opening() == 0;
+    const bool quiet = now == activity_ && now != tidied_;
+    activity_ = now;
+    if (!opened && !quiet) return;
+    tidied_ = now;
+    base::trim_heap();
 }
 
 bool Node::Impl::storage_stalled() const {

@@ -83,6 +83,8 @@ public:
     /// second and then calls `PartitionLog::fail_stalled` on the logs of this directory.
     [[nodiscard]] bool stalled() const;
 
+    /// How many cycles have run.
+    [[nodiscard]] std::uint64_t cycles() const { return cycles_.value(); }
     [[nodiscard]] const LogDirOptions& options() const { return options_; }
     [[nodiscard]] Volume& volume() const { return *options_.volume; }
     [[nodiscard]] SessionCheck& session() const { return *options_.session; }

@@ -66,8 +66,7 @@ void PartitionLog::forget_buffers() {
     pending_.shrink_to_fit();
     cycle_tickets_.shrink_to_fit();
     pending_tickets_.shrink_to_fit();
-    entry_.batches.clear();
-    entry_.batches.shrink_to_fit();
+    entry_.reset();
     base::MutexLock lock(view_mutex_);
     places_ = PlaceMemory();
 }
@@ -161,25 +160,26 @@ void PartitionLog::synced(const Result<void>& outcome) {
         cycle_error_ = std::move(kept).error();
         return;
     }
-    synced_ = written_;
+    synced_bytes_ = written_.bytes;
     unsynced_records_ = 0;
     last_sync_ = options_.log_dir->clock().now();
 }
 
 const JournalEntry* PartitionLog::to_journal() {
     if (!journal_key_) return nullptr;
-    entry_.batches.clear();
+    if (entry_ == nullptr) entry_ = std::make_unique<JournalEntry>();
+    entry_->batches.clear();
     std::int64_t records = 0;
     for (auto i = entry_from_; i < pieces_.size(); ++i) {
-        entry_.batches.push_back(pieces_[i].bytes);
+        entry_->batches.push_back(pieces_[i].bytes);
         records += pieces_[i].records;
     }
     // What earlier cycles left to a later flush is not here any more.
     if (records == 0 || records != unsynced_records_) return nullptr;
-    entry_.key = *journal_key_;
-    entry_.base = pieces_[entry_from_].base_offset;
-    entry_.end = written_.end;
-    return &entry_;
+    entry_->key = *journal_key_;
+    entry_->base = pieces_[entry_from_].base_offset;
+    entry_->end = written_.end;
+    return entry_.get();
 }
 
 void PartitionLog::journaled(const Result<void>& outcome) {
@@ -274,7 +274,7 @@ void PartitionLog::count_bytes() {
 }
 
 void PartitionLog::end(const Error& why, Wakeups& wakeups) {
-    ended_ = why;
+    ended_ = std::make_shared<const Error>(why);
     pending_.clear();
     const Result<void> failed = std::unexpected(why);
     for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
@@ -286,7 +286,7 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
     }
     {
         base::MutexLock lock(view_mutex_);
-        failure_ = why;
+        failure_ = ended_;
         for (auto& watcher : std::exchange(watchers_, {})) {
             wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
         }
@@ -355,7 +355,7 @@ Result<void> PartitionLog::roll(Roll& roll) {
     active_ = std::move(segment);
     active_log_ = std::move(log);
     written_ = {.epoch = options_.epoch, .base = written_.end, .end = written_.end};
-    synced_ = written_;
+    synced_bytes_ = written_.bytes;
     unsynced_records_ = 0;
     return {};
 }

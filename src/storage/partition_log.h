@@ -522,7 +522,7 @@ private:
     // Appending. Lock order: mutex_ before view_mutex_ and the log dir's own.
     mutable base::Mutex mutex_;
     base::CondVar idle_;
-    std::optional<Error> ended_ KAAS_GUARDED_BY(mutex_);
+    std::shared_ptr<const Error> ended_ KAAS_GUARDED_BY(mutex_);
     bool draining_ KAAS_GUARDED_BY(mutex_) = false;
     bool deleted_ KAAS_GUARDED_BY(mutex_) = false;
     bool asked_for_cycle_ KAAS_GUARDED_BY(mutex_) = false;
@@ -559,11 +559,11 @@ private:
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest, durably
     std::shared_ptr<Segment> active_;
     std::shared_ptr<File> active_log_;
-    SegmentFacts written_;               ///< the active segment, as far as it is written
-    SegmentFacts synced_;                ///< ... as far as it is synced
-    std::int64_t unsynced_records_ = 0;  ///< written, and durable nowhere
-    JournalEntry entry_;                 ///< what this cycle has for the journal
-    std::size_t entry_from_ = 0;         ///< the first of `pieces_` that no roll has synced
+    SegmentFacts written_;                 ///< the active segment, as far as it is written
+    std::uint64_t synced_bytes_ = 0;       ///< of it, as far as it is synced
+    std::int64_t unsynced_records_ = 0;    ///< written, and durable nowhere
+    std::unique_ptr<JournalEntry> entry_;  ///< what this cycle has for the journal
+    std::size_t entry_from_ = 0;           ///< the first of `pieces_` that no roll has synced
     base::Clock::Steady last_sync_{};
     std::vector<SegmentSpan> newly_sealed_;
 
@@ -585,7 +585,7 @@ private:
     LogView view_ KAAS_GUARDED_BY(view_mutex_);
     LeaderEpochs epochs_ KAAS_GUARDED_BY(view_mutex_);
     base::Offset clean_to_ KAAS_GUARDED_BY(view_mutex_);
-    std::optional<Error> failure_ KAAS_GUARDED_BY(view_mutex_);
+    std::shared_ptr<const Error> failure_ KAAS_GUARDED_BY(view_mutex_);
     /// A sync of records has failed: what readers saw may change under them.
     bool lost_records_ KAAS_GUARDED_BY(view_mutex_) = false;
     std::optional<base::LeaderEpoch> written_epoch_ KAAS_GUARDED_BY(view_mutex_);

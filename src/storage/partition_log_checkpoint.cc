@@ -130,6 +130,7 @@ void PartitionLog::queue_checkpoint() {
 Result<void> PartitionLog::flush_indexes(Segment& segment, const SegmentFacts& facts, Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     if (!manifest_.active || manifest_.active->base != facts.base) return {};  // rolled meanwhile
+    if (!segment.has_indexes()) return {};                                     // without an entry
     const auto files = [&] {
         return std::pair(segment.offsets().has_file(), segment.aborted().has_file());
     };

@@ -31,7 +31,7 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       begun_(opened.epoch_log != nullptr),
       active_(std::move(opened.active)),
       written_(plan_.facts()),
-      synced_(plan_.facts()),
+      synced_bytes_(plan_.facts().bytes),
       last_sync_(options_.log_dir->clock().now()),
       epoch_log_(std::move(opened.epoch_log)),
       manifest_(std::move(opened.manifest)),

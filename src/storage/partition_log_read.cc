@@ -40,7 +40,7 @@ std::optional<base::LeaderEpoch> PartitionLog::written_epoch() const {
 
 std::optional<Error> PartitionLog::failure() const {
     base::MutexLock lock(view_mutex_);
-    return failure_;
+    return failure_ ? std::optional(*failure_) : std::nullopt;
 }
 
 void PartitionLog::set_config(const SharedLogConfig& config) {

@@ -85,9 +85,9 @@ Result<void> PartitionLog::end_by(base::Clock::Steady deadline) {
 }
 
 Result<void> PartitionLog::finish_files(Syncs syncs) {
-    if (synced_ != written_) {
+    if (synced_bytes_ != written_.bytes) {
         KAAS_TRY(sync_file(*active_log_, syncs));
-        synced_ = written_;
+        synced_bytes_ = written_.bytes;
         unsynced_records_ = 0;
     }
     const auto now = producers();

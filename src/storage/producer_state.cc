@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -109,8 +110,14 @@ bool ProducerState::is_open(base::ProducerId producer, base::ProducerEpoch epoch
 }
 
 const ProducerState::Verifying* ProducerState::verifying(base::ProducerId producer) const {
-    const auto found = verifying_.find(producer);
-    return found == verifying_.end() ? nullptr : &found->second;
+    if (transactions_ == nullptr) return nullptr;
+    const auto found = transactions_->verifying.find(producer);
+    return found == transactions_->verifying.end() ? nullptr : &found->second;
+}
+
+ProducerState::Transactions& ProducerState::transactions() {
+    if (transactions_ == nullptr) transactions_ = std::make_unique<Transactions>();
+    return *transactions_;
 }
 
 Result<Verification> ProducerState::begin_verification(base::ProducerId producer,
@@ -124,7 +131,7 @@ Result<Verification> ProducerState::begin_verification(base::ProducerId producer
             fmt::format("producer {} epoch {}: known is {}", producer, epoch, known->epoch));
     }
     if (is_open(producer, epoch)) return Ongoing{};
-    const auto [place, is_new] = verifying_.try_emplace(producer);
+    const auto [place, is_new] = transactions().verifying.try_emplace(producer);
     auto& entry = place->second;
     if (is_new) {
         entry = {.guard = next_guard(),
@@ -238,10 +245,10 @@ bool ProducerState::record(const wire::BatchHeader& batch, std::int64_t now_ms) 
     entry.changed_at = base::Offset{batch.last_offset()};
     entry.seen_ms = now_ms;
     if (!batch.transactional()) return false;
-    verifying_.erase(id);
+    transactions().verifying.erase(id);
     if (entry.transaction_start) return false;
     entry.transaction_start = base::Offset{batch.base_offset};
-    ongoing_.emplace(*entry.transaction_start, id);
+    transactions().ongoing.emplace(*entry.transaction_start, id);
     return true;
 }
 
@@ -259,7 +266,7 @@ std::optional<CompletedTransaction> ProducerState::end_transaction(const Marker&
     // has that epoch already.
     if (const auto* asked = verifying(marker.producer);
         asked != nullptr && !(asked->supports_epoch_bump && asked->epoch == marker.epoch)) {
-        verifying_.erase(marker.producer);
+        transactions().verifying.erase(marker.producer);
     }
     if (!entry.transaction_start) return std::nullopt;
     CompletedTransaction completed{.producer_id = marker.producer,
@@ -268,24 +275,28 @@ std::optional<CompletedTransaction> ProducerState::end_transaction(const Marker&
                                    .last_stable_offset = marker_offset + 1,
                                    .aborted = !marker.commit};
     entry.transaction_start.reset();
-    ongoing_.erase(completed.first_offset);
-    if (!ongoing_.empty()) completed.last_stable_offset = ongoing_.begin()->first;
-    ending_.emplace(completed.first_offset, marker_offset);
+    auto& [_, ongoing, ending] = transactions();
+    ongoing.erase(completed.first_offset);
+    if (!ongoing.empty()) completed.last_stable_offset = ongoing.begin()->first;
+    ending.emplace(completed.first_offset, marker_offset);
     return completed;
 }
 
 std::optional<base::Offset> ProducerState::first_unstable(base::Offset high_watermark) {
-    std::erase_if(ending_, [&](const auto& ended) { return ended.second < high_watermark; });
+    if (transactions_ == nullptr) return std::nullopt;
+    auto& [_, ongoing, ending] = *transactions_;
+    std::erase_if(ending, [&](const auto& ended) { return ended.second < high_watermark; });
     std::optional<base::Offset> first;
-    if (!ongoing_.empty()) first = ongoing_.begin()->first;
-    if (!ending_.empty() && (!first || ending_.begin()->first < *first))
-        first = ending_.begin()->first;
+    if (!ongoing.empty()) first = ongoing.begin()->first;
+    if (!ending.empty() && (!first || ending.begin()->first < *first))
+        first = ending.begin()->first;
     return first;
 }
 
 std::optional<std::int64_t> ProducerState::longest_open_ms() const {
     std::optional<std::int64_t> longest;
-    for (const auto& [offset, producer] : ongoing_) {
+    if (transactions_ == nullptr) return longest;
+    for (const auto& [offset, producer] : transactions_->ongoing) {
         const auto seen_ms = producers_.at(producer).seen_ms;
         longest = std::min(longest.value_or(seen_ms), seen_ms);
     }
@@ -297,7 +308,8 @@ void ProducerState::expire(std::int64_t now_ms, std::int64_t silence_ms) {
         const auto& entry = known.second;
         return !entry.transaction_start && now_ms - entry.seen_ms >= silence_ms;
     });
-    std::erase_if(verifying_,
+    if (transactions_ == nullptr) return;
+    std::erase_if(transactions_->verifying,
                   [&](const auto& asked) { return now_ms - asked.second.since_ms >= silence_ms; });
 }
 
@@ -310,12 +322,10 @@ std::vector<ProducerImage> ProducerState::images() const {
 
 void ProducerState::load(std::span<const ProducerImage> images) {
     producers_.clear();
-    verifying_.clear();
-    ongoing_.clear();
-    ending_.clear();
+    transactions_.reset();
     for (const auto& [id, entry] : images) {
         producers_.insert_or_assign(id, entry);
-        if (entry.transaction_start) ongoing_.emplace(*entry.transaction_start, id);
+        if (entry.transaction_start) transactions().ongoing.emplace(*entry.transaction_start, id);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -160,7 +161,9 @@ public:
     [[nodiscard]] const std::unordered_map<base::ProducerId, ProducerEntry>& all() const {
         return producers_;
     }
-    [[nodiscard]] bool empty() const { return producers_.empty() && ongoing_.empty(); }
+    [[nodiscard]] bool empty() const {
+        return producers_.empty() && (transactions_ == nullptr || transactions_->ongoing.empty());
+    }
 
 private:
     /// What is being asked about a producer whose transaction is not open here (Apache
@@ -172,6 +175,14 @@ private:
         base::ProducerEpoch epoch;
         bool supports_epoch_bump = false;
     };
+    struct Transactions {
+        std::unordered_map<base::ProducerId, Verifying> verifying;
+        /// Open ones by first offset.
+        std::map<base::Offset, base::ProducerId> ongoing;
+        /// Ended ones whose marker is not known to be durable: first offset to marker offset.
+        std::map<base::Offset, base::Offset> ending;
+    };
+    [[nodiscard]] Transactions& transactions();
     [[nodiscard]] bool is_open(base::ProducerId producer, base::ProducerEpoch epoch) const;
     [[nodiscard]] const Verifying* verifying(base::ProducerId producer) const;
     [[nodiscard]] Result<void> check_verified(const wire::BatchHeader& batch,
@@ -179,11 +190,8 @@ private:
     [[nodiscard]] Result<void> check_order(const wire::BatchHeader& batch) const;
 
     std::unordered_map<base::ProducerId, ProducerEntry> producers_;
-    std::unordered_map<base::ProducerId, Verifying> verifying_;
-    /// Open transactions by first offset.
-    std::map<base::Offset, base::ProducerId> ongoing_;
-    /// Ended ones whose marker is not known to be durable: first offset to marker offset.
-    std::map<base::Offset, base::Offset> ending_;
+    /// Made for the first: most partitions never see one.
+    std::unique_ptr<Transactions> transactions_;
 };
 
 }  // namespace kaas::storage

@@ -87,6 +87,11 @@ public:
     [[nodiscard]] TimeIndex& times() KAAS_EXCLUDES(mutex_) { return indexes().times; }
     [[nodiscard]] AbortedIndex& aborted() KAAS_EXCLUDES(mutex_) { return indexes().aborted; }
     [[nodiscard]] std::string aborted_path() const;
+    /// False as long as nobody has asked for one.
+    [[nodiscard]] bool has_indexes() const KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        return indexes_ != nullptr;
+    }
 
 private:
     struct Indexes {
@@ -100,7 +105,7 @@ private:
     const SegmentName name_;
     const std::string path_;
     const IndexOrigin origin_;
-    base::Mutex mutex_;
+    mutable base::Mutex mutex_;
     std::unique_ptr<Indexes> indexes_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
 };
