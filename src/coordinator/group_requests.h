@@ -129,6 +129,14 @@ struct OffsetCommitRequest {
     std::optional<std::chrono::milliseconds> retention{};  ///< versions 2 to 4
     std::vector<CommitTopic> topics;
 };
+
+/// What `GroupSlot::begin_verification` says.
+struct CommitVerification {
+    /// What the commit is to show once the transaction coordinator was asked; empty when the
+    /// transaction is open in the slot already.
+    std::optional<storage::VerificationGuard> guard;
+    std::uint64_t leadership = 0;  ///< of the slot, under which that is so
+};
 struct TxnOffsetCommitRequest {
     std::int16_t version = 0;
     std::string group_id;
@@ -138,7 +146,7 @@ struct TxnOffsetCommitRequest {
     base::ProducerEpoch producer_epoch;
     /// By what `GroupSlot::begin_verification` and the transaction coordinator let it through;
     /// empty when verification is switched off.
-    std::optional<storage::VerificationGuard> verification{};
+    std::optional<CommitVerification> verification{};
     std::vector<CommitTopic> topics;
 };
 struct PartitionOutcome {

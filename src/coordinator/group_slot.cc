@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <cstdint>
 #include <set>
@@ -63,6 +64,11 @@ std::string_view text_of(const json::object& object, std::string_view key) {
     return text == nullptr ? std::string_view() : std::string_view(text->data(), text->size());
 }
 
+std::uint64_t next_leadership() {
+    static std::atomic<std::uint64_t> last = 0;
+    return ++last;
+}
+
 }  // namespace
 
 GroupSlot::GroupSlot(SlotWriter& writer, base::TimerQueue& timers, const base::Clock& clock,
@@ -74,7 +80,8 @@ GroupSlot::GroupSlot(SlotWriter& writer, base::TimerQueue& timers, const base::C
       config_(config),
       metrics_(metrics),
       groups_(metrics),
-      classic_(groups_, writer, timers, clock, config, metrics, new_id) {}
+      classic_(groups_, writer, timers, clock, config, metrics, new_id),
+      leadership_(next_leadership()) {}
 
 GroupSlot::~GroupSlot() { metrics_.offsets.add(-offsets_); }
 

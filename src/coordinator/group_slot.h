@@ -71,10 +71,11 @@ public:
     /// What a transactional commit is asked for first, as a partition asks the first batch of a
     /// transaction (KIP-890): a guard means that the transaction coordinator is to be asked.
     /// Errors: INVALID_PRODUCER_EPOCH.
-    [[nodiscard]] std::expected<storage::Verification, ErrorCode> begin_verification(
+    [[nodiscard]] std::expected<CommitVerification, ErrorCode> begin_verification(
         base::ProducerId producer, base::ProducerEpoch epoch);
     /// Keeps offsets that count once the producer's transaction is committed. Errors, for all
-    /// partitions: as `commit`, and INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
+    /// partitions: as `commit`, and INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE; NOT_COORDINATOR when
+    /// it was verified under another leadership of the slot.
     void commit_in_transaction(TxnOffsetCommitRequest request, Done<OffsetCommitAnswer> done);
     /// Ends a producer's transaction in all groups of the slot, as WriteTxnMarkers asks.
     /// Answers: NONE, also when there was none; INVALID_PRODUCER_EPOCH,
@@ -143,7 +144,8 @@ private:
     GroupTable groups_;
     ClassicProtocol classic_;
     TransactionalProducers producers_;
-    std::int64_t offsets_ = 0;  ///< as the gauge counts them
+    const std::uint64_t leadership_;  ///< no two of a process are the same
+    std::int64_t offsets_ = 0;        ///< as the gauge counts them
     base::TimerQueue::Entry clean_up_timer_{};
     catalog::UnknownKeys unknown_{};
 };

@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "base/result.h"
 #include "coordinator/group.h"
 #include "coordinator/group_journal.h"
 #include "coordinator/group_offsets.h"
@@ -22,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kaas::coordinator {
@@ -121,8 +123,13 @@ ErrorCode GroupSlot::check_commit(Group* group, const TxnOffsetCommitRequest& re
     }
     if (error == ErrorCode::kNone) error = check_size(request.group_id, request.topics);
     if (error != ErrorCode::kNone) return error;
-    return producers_.check_commit(request.producer_id, request.producer_epoch,
-                                   request.verification);
+    std::optional<storage::VerificationGuard> shown;
+    if (const auto& verified = request.verification) {
+        // What it was verified against was another state, perhaps one that a failed log has lost.
+        if (verified->leadership != leadership_) return ErrorCode::kNotCoordinator;
+        shown = verified->guard.value_or(storage::VerificationGuard{});
+    }
+    return producers_.check_commit(request.producer_id, request.producer_epoch, shown);
 }
 
 void GroupSlot::commit(OffsetCommitRequest request, Done<OffsetCommitAnswer> done) {
@@ -183,9 +190,11 @@ void GroupSlot::write(const CommitHead& head, const std::string& group_id,
     writer_.append(line.take());
 }
 
-std::expected<storage::Verification, ErrorCode> GroupSlot::begin_verification(
+std::expected<CommitVerification, ErrorCode> GroupSlot::begin_verification(
     base::ProducerId producer, base::ProducerEpoch epoch) {
-    return producers_.begin_verification(producer, epoch, clock_.wall_ms());
+    KAAS_TRY_ASSIGN(begun, producers_.begin_verification(producer, epoch, clock_.wall_ms()));
+    const auto* guard = std::get_if<storage::VerificationGuard>(&begun);
+    return CommitVerification{guard == nullptr ? std::nullopt : std::optional(*guard), leadership_};
 }
 
 void GroupSlot::commit_in_transaction(TxnOffsetCommitRequest request,

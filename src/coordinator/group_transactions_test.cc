@@ -251,26 +251,23 @@ TEST(TransactionalOffsets, KeepTheirGroupAndTheirPartitionFromExpiring) {
 
 TEST(Verification, FirstCommitOfATransactionIsAskedFor) {
     TestSlot slot;
-    auto asked = slot->begin_verification(kOne, epoch(0));
+    const auto asked = slot->begin_verification(kOne, epoch(0));
     ASSERT_TRUE(asked);
-    ASSERT_TRUE(std::holds_alternative<storage::VerificationGuard>(*asked));
-    const auto guard = std::get<storage::VerificationGuard>(*asked);
-    EXPECT_EQ(std::get<storage::VerificationGuard>(*slot->begin_verification(kOne, epoch(0))),
-              guard)
+    ASSERT_TRUE(asked->guard);
+    EXPECT_EQ(slot->begin_verification(kOne, epoch(0))->guard, asked->guard)
         << "two that ask at once are one question";
 
     auto request = pending(kOne, {5});
-    request.verification = storage::VerificationGuard{};
+    request.verification = {.guard = std::nullopt, .leadership = asked->leadership};
     EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kInvalidTxnState);
-    request.verification = guard;
+    request.verification = *asked;
     EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kNone);
-    EXPECT_TRUE(
-        std::holds_alternative<storage::Ongoing>(*slot->begin_verification(kOne, epoch(0))));
-    request.verification = storage::VerificationGuard{};
+    request.verification = *slot->begin_verification(kOne, epoch(0));
+    EXPECT_EQ(request.verification->guard, std::nullopt);
     EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kNone) << "it is open";
 
     EXPECT_EQ(end(slot, marker(kOne, false)), ErrorCode::kNone);
-    request.verification = guard;
+    request.verification = *asked;
     EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kInvalidTxnState)
         << "what was verified has ended: a late commit would hang for ever";
 }
@@ -283,12 +280,25 @@ TEST(Verification, ZombieIsRefusedBeforeAnybodyIsAsked) {
 
 TEST(Verification, MarkerMeanwhileEndsTheQuestion) {
     TestSlot slot;
-    const auto guard =
-        std::get<storage::VerificationGuard>(*slot->begin_verification(kOne, epoch(0)));
+    const auto asked = slot->begin_verification(kOne, epoch(0));
     EXPECT_EQ(end(slot, marker(kOne, false)), ErrorCode::kNone);
     auto request = pending(kOne, {5});
-    request.verification = guard;
+    request.verification = *asked;
     EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kInvalidTxnState);
+}
+
+TEST(Verification, WhatAnotherLeadershipSaidIsNoErrorOfTheProducer) {
+    TestSlot slot;
+    auto request = pending(kOne, {5});
+    request.verification = *slot->begin_verification(kOne, epoch(0));
+    slot.restart();
+    EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kNotCoordinator);
+    // What was open may be lost with the log that it was on its way to.
+    EXPECT_EQ(commit_in_transaction(slot, pending(kOne, {5})), ErrorCode::kNone);
+    request.verification = *slot->begin_verification(kOne, epoch(0));
+    ASSERT_EQ(request.verification->guard, std::nullopt);
+    slot.restart(0);
+    EXPECT_EQ(commit_in_transaction(slot, request), ErrorCode::kNotCoordinator);
 }
 
 TEST(Producers, AreForgottenWhenTheyAreSilentForLong) {

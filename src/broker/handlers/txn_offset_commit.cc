@@ -51,7 +51,7 @@ public:
 private:
     using Answer = coordinator::OffsetCommitAnswer;
     using Outcome = std::expected<Answer, ErrorCode>;
-    using Begun = std::expected<storage::Verification, ErrorCode>;
+    using Begun = std::expected<coordinator::CommitVerification, ErrorCode>;
 
     [[nodiscard]] bool adds() const { return call_->version() >= kAddsFrom; }
 
@@ -83,10 +83,8 @@ private:
             },
             [self = shared_from_this()](const Begun& begun) {
                 if (!begun) return self->refuse(begun.error());
-                const auto* guard = std::get_if<storage::VerificationGuard>(&*begun);
-                self->commit_.verification =
-                    guard == nullptr ? storage::VerificationGuard{} : *guard;
-                if (guard == nullptr) return self->commit();
+                self->commit_.verification = *begun;
+                if (!begun->guard) return self->commit();
                 self->ask_coordinator();
             });
     }
