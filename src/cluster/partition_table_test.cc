@@ -381,6 +381,22 @@ TEST_F(PartitionTableTest, EpochsThatFailOnAVolumeThatTakesWritesComeSeldom) {
     EXPECT_LT(epoch, 30) << "a minute of doubling, then two a minute";
 }
 
+TEST_F(PartitionTableTest, AVolumeThatFailsNowAndThenIsTriedAsSoonEachTime) {
+    give(catalog::TopicCreated{topic_});
+    for (int epoch = 0; epoch < 6; ++epoch) {
+        ASSERT_TRUE(append(*find().log).good());
+        for (int second = 0; second < 3; ++second) tick(1s);
+        volume_.fail_nth(storage::Operation::kWrite, 1, {storage::ErrorCode::kNoSpace});
+        EXPECT_FALSE(append(*find().log).good());
+        int seconds = 0;
+        while (released_.empty() || released_.back().epoch < base::LeaderEpoch(epoch)) {
+            ASSERT_LE(++seconds, 2) << "of epoch " << epoch;
+            tick(1s);
+        }
+        assign(epoch + 1, mine());
+    }
+}
+
 TEST_F(PartitionTableTest, EpochsOfAPartitionWhoseFilesAreGoneComeSeldom) {
     give(catalog::TopicCreated{topic_});
     ASSERT_TRUE(append(*find().log).good());

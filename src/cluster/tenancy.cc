@@ -100,8 +100,9 @@ void Tenancy::closed() {
 }
 
 void Tenancy::plan_retry(storage::ErrorCode code, base::Clock::Steady now) {
-    // An epoch that lasted was a recovery; what fails now is another fault.
-    if (serves_since_ && now - *serves_since_ >= kLastPause) pause_ = {};
+    // An epoch that lasted longer than the pause before it was a recovery: what fails now is
+    // another fault.
+    if (serves_since_ && now - *serves_since_ >= std::max(pause_, kFirstPause)) pause_ = {};
     disk_failed_at_.reset();
     switch (code) {
         // A new epoch cannot help: the whole incarnation is over, or a person has to look at a
