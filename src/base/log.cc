@@ -62,16 +62,17 @@ std::string utc_timestamp() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms % 1000);
 }
 
-void append_escaped(std::string& out, std::string_view text) {
+/// As a JSON string has it; with `in_quotes` false only what would end the line or move the cursor.
+void append_escaped(std::string& out, std::string_view text, bool in_quotes) {
     for (char c : text) {
         switch (c) {
-            case '"': out += "\\\""; break;
-            case '\\': out += "\\\\"; break;
+            case '"': out += in_quotes ? "\\\"" : "\""; break;
+            case '\\': out += in_quotes ? "\\\\" : "\\"; break;
             case '\n': out += "\\n"; break;
             case '\r': out += "\\r"; break;
             case '\t': out += "\\t"; break;
             default:
-                if (static_cast<unsigned char>(c) < 0x20) {
+                if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
                     out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
                 } else {
                     out.push_back(c);
@@ -101,17 +102,24 @@ void write(Level level, std::string_view target, const std::string& message) {
         state().logger.log(to_spdlog(level), "{}",
                            to_json(utc_timestamp(), level, target, message));
     } else {
-        state().logger.log(to_spdlog(level), "{}: {}", target, message);
+        state().logger.log(to_spdlog(level), "{}", to_text(target, message));
     }
+}
+
+std::string to_text(std::string_view target, std::string_view message) {
+    std::string out(target);
+    out += ": ";
+    append_escaped(out, message, false);
+    return out;
 }
 
 std::string to_json(std::string_view timestamp, Level level, std::string_view target,
                     std::string_view message) {
     std::string out =
         fmt::format(R"({{"timestamp":"{}","level":"{}","target":")", timestamp, name_of(level));
-    append_escaped(out, target);
+    append_escaped(out, target, true);
     out += R"(","fields":{"message":")";
-    append_escaped(out, message);
+    append_escaped(out, message, true);
     out += "\"}}";
     return out;
 }

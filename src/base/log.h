@@ -27,7 +27,9 @@ void configure(const Options& options);
 [[nodiscard]] bool enabled(Level level);
 void write(Level level, std::string_view target, const std::string& message);
 
-/// The JSON form of one line without its newline; separate for tests.
+/// The text form of one line after its time and level; separate for tests, as the next.
+[[nodiscard]] std::string to_text(std::string_view target, std::string_view message);
+/// The JSON form of one line without its newline.
 [[nodiscard]] std::string to_json(std::string_view timestamp, Level level, std::string_view target,
                                   std::string_view message);
 

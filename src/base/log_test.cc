@@ -1,4 +1,4 @@
-// Goal: a JSON line is valid JSON whatever the message holds.
+// Goal: a line of the log is one line, and in JSON valid JSON, whatever the message holds.
 #include "base/log.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,11 @@ TEST(LogJson, EscapesQuotesControlCharactersAndBackslashes) {
     EXPECT_EQ(to_json("t", Level::kWarn, "net", "a \"b\"\\\n\x01"),
               R"({"timestamp":"t","level":"warn","target":"net",)"
               R"("fields":{"message":"a \"b\"\\\n\u0001"}})");
+}
+
+TEST(LogText, StaysOneLineWhateverAClientNamesItsGroup) {
+    EXPECT_EQ(to_text("group", "\"a\\b\"\nerror net: \x1b[31m\x7f"),
+              R"(group: "a\b"\nerror net: \u001b[31m\u007f)");
 }
 
 TEST(LogLevel, ParsesItsNamesOnly) {

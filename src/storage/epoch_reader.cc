@@ -28,8 +28,9 @@ namespace {
 
 namespace json = boost::json;
 
-/// No picture comes near: a control log with 100,000 partitions is a tenth of it.
-constexpr std::size_t kFileLimitBytes = std::size_t{256} << 20;
+/// What is larger is no file of ours: a control log with 100,000 partitions takes a hundredth of it,
+/// a slot with ten million offsets half.
+constexpr std::size_t kFileLimitBytes = std::size_t{2} << 30;
 
 std::unexpected<Error> corrupt(std::string_view name, std::size_t offset, std::string_view why) {
     return fail(ErrorCode::kCorrupt, fmt::format("{} at byte {}: {}", name, offset, why));
