@@ -149,6 +149,27 @@ def test_counts_are_exact_though_it_is_killed(broker, classes, tmp_path, request
     print(f"{feed.sent.total()} words")
 
 
+@pytest.mark.long
+def test_counts_are_exact_though_the_broker_is_away_longer_than_all_timeouts(broker, classes, tmp_path):
+    """Members are missed and transactions aborted when it is back, while their owners come back, too."""
+    feed, counts = Feed(broker.bootstrap, seed=3), Counts(broker.bootstrap)
+    app = App(broker, classes, tmp_path, "session.timeout.ms=6000", "transaction.timeout.ms=5000")
+    feed.start()
+    try:
+        for _ in range(4):
+            counts.read(counts.total() + 100, 90)
+            broker.kill()
+            time.sleep(8)  # the outage
+            broker.start()
+        counts.read(counts.total() + 100, 90)
+        feed.stop()
+        counts.expect(feed.sent)
+        app.close()
+    finally:
+        feed.stopping.set()
+        app.kill()
+
+
 def test_application_reset_lets_it_count_again(broker, classes, tmp_path):
     feed, counts = Feed(broker.bootstrap, seed=2), Counts(broker.bootstrap)
     app = App(broker, classes, tmp_path)
