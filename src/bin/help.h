@@ -53,7 +53,8 @@ Usage: kaas log check [-o text|json] PATH...
 
 It holds what counts, by the newest manifest, against the files: each segment is there and long enough, each
 batch has its checksum, offsets go in a row, leader epochs and times are as recorded, and indexes lead where
-they promise. It reads only and may run beside a broker; what that removes meanwhile shows as missing.
+they promise. At the root of a volume it looks at kaas.json, the control log, journals, and loads the slots of groups
+and transactions as a start would. It reads only and may run beside a broker; what that removes meanwhile shows as missing.
 
 Examples:
   kaas log check kaas-data

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "bin/cli.h"
 #include "bin/log_path.h"
+#include "bin/slot_check.h"
 #include "catalog/control_log.h"
 #include "catalog/slot.h"
 #include "cluster/identity.h"
@@ -35,25 +36,34 @@ std::string json_of(const storage::Damage& damage, const std::string& file) {
     return boost::json::serialize(item) + '\n';
 }
 
+/// What was looked at.
+struct Checked {
+    storage::CheckSummary found;
+    bool any_root = false;  ///< of a volume
+};
+
 /// What stands at the root of a volume, if `path` is one: its sign, the control log, coordinators'
 /// slots, journals.
-/// Gives how many damages.
-std::size_t check_root(const std::string& path, const storage::ReportDamage& report) {
+void check_root(const std::string& path, const storage::ReportDamage& report, Checked& checked) {
     auto volume = storage::PosixVolume::open(path);
-    if (!volume) return 0;  // one file, or nothing: who looks for partitions says so
-    std::size_t damages = 0;
-    if (const auto sign = cluster::read_identity(**volume); !sign) {
+    if (!volume) return;  // one file, or nothing: who looks for partitions says so
+    auto& found = checked.found;
+    const auto sign = cluster::read_identity(**volume);
+    checked.any_root |= sign && *sign;
+    if (!sign) {
         report({"kaas.json", std::nullopt, sign.error().context});
-        ++damages;
+        ++found.damages;
     }
-    damages += storage::check_epoch_log(**volume, catalog::control_path(), report);
-    for (const auto kind : catalog::kSlotKinds)
-        damages += storage::check_slots(**volume, catalog::slots_directory(kind), report);
-    return damages + storage::check_journals(**volume, report);
+    found.damages += storage::check_epoch_log(**volume, catalog::control_path(), report);
+    for (const auto kind : catalog::kSlotKinds) {
+        const auto check = [kind](const auto& slot) { return check_slot(kind, slot); };
+        found += storage::check_slots(**volume, catalog::slots_directory(kind), check, report);
+    }
+    found.damages += storage::check_journals(**volume, report);
 }
 
-storage::Result<storage::CheckSummary> check_one(const std::string& path, bool json,
-                                                 std::FILE* out) {
+storage::Result<void> check_one(const std::string& path, bool json, std::FILE* out,
+                                Checked& checked) {
     KAAS_TRY_ASSIGN(named, find_log_path(path));
     const auto show_below = [&](const std::string& root) {
         return [=](const storage::Damage& damage) {
@@ -62,36 +72,34 @@ storage::Result<storage::CheckSummary> check_one(const std::string& path, bool j
             std::fwrite(line.data(), 1, line.size(), out);
         };
     };
-    const auto damages = check_root(path, show_below(path.ends_with('/') ? path : path + "/"));
+    check_root(path, show_below(path.ends_with('/') ? path : path + "/"), checked);
     KAAS_TRY_ASSIGN(
-        summary, storage::check_partitions(*named.volume, named.below, show_below(named.prefix)));
-    summary.damages += damages;
-    return summary;
+        found, storage::check_partitions(*named.volume, named.below, show_below(named.prefix)));
+    checked.found += found;
+    return {};
 }
 
 }  // namespace
 
 bool check_logs(const LogCheckCommand& command, std::FILE* out, std::string& error) {
-    storage::CheckSummary all;
+    Checked checked;
     for (const auto& path : command.paths) {
-        const auto one = check_one(path, command.json, out);
-        if (!one) {
-            error = one.error().context;
+        const auto done = check_one(path, command.json, out, checked);
+        if (!done) {
+            error = done.error().context;
             return false;
         }
-        all.partitions += one->partitions;
-        all.segments += one->segments;
-        all.batches += one->batches;
-        all.damages += one->damages;
     }
-    // One volume of several may have none: they have moved away, or never came.
-    if (all.partitions == 0 && all.damages == 0) {
+    const auto& all = checked.found;
+    // A volume may have none: they have moved away, or never came.
+    if (all.partitions == 0 && all.damages == 0 && !checked.any_root) {
         error = fmt::format("{}: no partition is there or below", fmt::join(command.paths, ", "));
         return false;
     }
     if (!command.json) {
-        fmt::print(out, "{} partitions, {} segments, {} batches: {}\n", all.partitions,
-                   all.segments, all.batches, all.damages == 0 ? "all is well" : "DAMAGED");
+        fmt::print(out, "{} partitions, {} segments, {} batches, {} slots: {}\n", all.partitions,
+                   all.segments, all.batches, all.slots,
+                   all.damages == 0 ? "all is well" : "DAMAGED");
     }
     if (all.damages > 0) error = fmt::format("{} places are damaged", all.damages);
     return all.damages == 0;

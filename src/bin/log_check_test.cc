@@ -55,7 +55,7 @@ protected:
 
 TEST_F(LogCheck, PartitionsBelowADirectoryAreFound) {
     ASSERT_TRUE(run({.paths = {directory_->path()}})) << error_ << shown_;
-    EXPECT_EQ(shown_, "1 partitions, 1 segments, 0 batches: all is well\n");
+    EXPECT_EQ(shown_, "1 partitions, 1 segments, 0 batches, 0 slots: all is well\n");
 }
 
 TEST_F(LogCheck, DamageIsNamedByItsAbsolutePath) {
@@ -75,14 +75,16 @@ TEST_F(LogCheck, TheSignTheControlLogSlotsAndJournalsAreLookedAt) {
     put("__cluster/control/00000001/control-1.jsonl",
         "{\"log\":{\"kind\":\"control\",\"epoch\":1,\"file\":1}}\n");
     put("__cluster/groups/7/00000002/slot-1.jsonl",
-        "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1}}\n{\"a\":1}\n");
+        "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1}}\n"
+        "{\"change\":\"group-deleted\",\"group\":\"g\"}\n");
     put("__cluster/groups/8/00000000/slot-1.jsonl", "");  // taken over, and never written
     put("__cluster/txns/0/00000000/slot-1.jsonl",
         "{\"log\":{\"kind\":\"slot\",\"epoch\":0,\"file\":1}}\n");
     put("__journals/1.A/00000000/journal-1.jsonl",
         "{\"log\":{\"kind\":\"journal\",\"epoch\":0,\"file\":1},\"files\":[3]}\n");
     put("__journals/1.A/00000000/00000000000000000003.journal", "kaasjnl2");
-    EXPECT_TRUE(run({.paths = {root}})) << error_ << shown_;
+    ASSERT_TRUE(run({.paths = {root}})) << error_ << shown_;
+    EXPECT_THAT(shown_, HasSubstr(", 2 slots: all is well")) << "one of three was never written";
     const struct {
         const char* file;
         const char* text;
@@ -97,6 +99,15 @@ TEST_F(LogCheck, TheSignTheControlLogSlotsAndJournalsAreLookedAt) {
         {"__cluster/groups/7/00000002/slot-1.jsonl",
          "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1}}\n{\"a\":2,\"crc\":\"00000000\"}\n",
          "slot-1.jsonl at byte 43: its checksum"},
+        {"__cluster/groups/7/00000002/slot-1.jsonl",
+         "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1},\"format\":1}\n{\"group\":17}\n",
+         "groups/7/00000002/slot-1.jsonl at byte 54: change '' is not known"},
+        {"__cluster/groups/7/00000002/slot-1.jsonl",
+         "{\"log\":{\"kind\":\"slot\",\"epoch\":2,\"file\":1},\"groups\":7}\n",
+         "groups/7/00000002/slot-1.jsonl at byte 0: picture of a group slot"},
+        {"__cluster/txns/0/00000000/slot-1.jsonl",
+         "{\"log\":{\"kind\":\"slot\",\"epoch\":0,\"file\":1}}\n{\"transactional_id\":\"t\"}\n",
+         "txns/0/00000000/slot-1.jsonl at byte 43: "},
         {"__cluster/txns/0/00000000/slot-1.jsonl", "no JSON\n", "slot-1.jsonl at byte 0"},
         {"__journals/1.A/00000000/00000000000000000003.journal", "xx", "not the beginning"},
         {"__journals/1.A/00000000/journal-1.jsonl", "no JSON\n", "journal-1.jsonl at byte 0"},
@@ -118,6 +129,13 @@ TEST_F(LogCheck, TheSignTheControlLogSlotsAndJournalsAreLookedAt) {
 TEST_F(LogCheck, APathWithoutAPartitionIsAnError) {
     EXPECT_FALSE(run({.paths = {directory_->path() + "/orders.A/0/00000000"}}));
     EXPECT_THAT(error_, HasSubstr("no partition"));
+}
+
+TEST_F(LogCheck, TheDirectoryOfAClusterItselfNeedsNoPartitions) {
+    std::filesystem::remove_all(directory_->path() + "/orders.A");
+    std::ofstream(directory_->path() + "/kaas.json") << "{\"format\":1,\"cluster\":\"c\"}\n";
+    EXPECT_TRUE(run({.paths = {directory_->path()}})) << error_;
+    EXPECT_EQ(shown_, "0 partitions, 0 segments, 0 batches, 0 slots: all is well\n");
 }
 
 TEST_F(LogCheck, AnAbsentPathIsNamed) {

@@ -4,6 +4,13 @@
 
 #include <boost/json/object.hpp>
 
+#include <cstdint>
+#include <expected>
+
+namespace kaas::storage {
+struct InheritedSlot;
+}  // namespace kaas::storage
+
 namespace kaas::coordinator {
 
 /// The state machine of one slot, as its host sees it (DESIGN 11). It is made with the
@@ -38,5 +45,14 @@ public:
     /// has.
     virtual void close() = 0;
 };
+
+/// The line of an inherited file that a machine does not take.
+struct RefusedLine {
+    std::uint64_t offset;
+    catalog::Error why;
+};
+/// Loads all that a predecessor left.
+[[nodiscard]] std::expected<void, RefusedLine> load_inherited(
+    SlotMachine& machine, const storage::InheritedSlot& inherited);
 
 }  // namespace kaas::coordinator

@@ -297,6 +297,15 @@ private:
 
 }  // namespace
 
+CheckSummary& CheckSummary::operator+=(const CheckSummary& other) {
+    partitions += other.partitions;
+    segments += other.segments;
+    batches += other.batches;
+    slots += other.slots;
+    damages += other.damages;
+    return *this;
+}
+
 Result<CheckSummary> check_partitions(Volume& volume, const std::string& path,
                                       const ReportDamage& report) {
     return Checker(volume, report).run(path);

@@ -12,6 +12,8 @@
 
 namespace kaas::storage {
 
+struct InheritedSlot;
+
 /// A place where a partition is not what it should be.
 struct Damage {
     std::string file;
@@ -23,7 +25,10 @@ struct CheckSummary {
     std::size_t partitions = 0;
     std::size_t segments = 0;
     std::size_t batches = 0;
+    std::size_t slots = 0;  ///< of coordinators, that were ever written
     std::size_t damages = 0;
+
+    CheckSummary& operator+=(const CheckSummary& other);
 };
 
 using ReportDamage = std::function<void(const Damage&)>;
@@ -44,10 +49,14 @@ using ReportDamage = std::function<void(const Damage&)>;
 [[nodiscard]] std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path,
                                           const ReportDamage& report);
 
+/// Holds what a slot's log says against what a coordinator understands.
+using CheckSlot = std::function<std::optional<Damage>(const InheritedSlot&)>;
+
 /// Reads the logs of coordinators' slots in `parent`, if it is there, each down to its newest
-/// picture. Gives how many damages.
-[[nodiscard]] std::size_t check_slots(Volume& volume, const std::string& parent,
-                                      const ReportDamage& report);
+/// picture, and has `check` look at what it says: up to the end of its file. What a taker would add
+/// to that from the journal of the slot's last owner is not looked at here.
+[[nodiscard]] CheckSummary check_slots(Volume& volume, const std::string& parent,
+                                       const CheckSlot& check, const ReportDamage& report);
 
 /// Reads the journals of brokers at a volume's root. Gives how many damages.
 [[nodiscard]] std::size_t check_journals(Volume& volume, const ReportDamage& report);

@@ -5,6 +5,7 @@
 #include "storage/journal.h"
 #include "storage/journal_reader.h"
 #include "storage/slot_log.h"
+#include "storage/slot_recovery.h"
 #include "storage/volume.h"
 
 #include <algorithm>
@@ -22,10 +23,13 @@ namespace kaas::storage {
 
 namespace {
 
-enum class Pictures { kOptional, kRequired };
+struct Newest {
+    bool is_there = false;            ///< any epoch
+    std::optional<EpochState> state;  ///< of the newest that has a picture
+};
 
-[[nodiscard]] std::size_t check_newest(Volume& volume, const EpochLogPath& path,
-                                       const ReportDamage& report, Pictures pictures) {
+[[nodiscard]] Result<Newest> read_newest(Volume& volume, const EpochLogPath& path) {
+    Newest newest;
     const auto names = volume.list(path.directory);
     std::vector<std::int32_t> epochs;
     if (names) {
@@ -33,36 +37,51 @@ enum class Pictures { kOptional, kRequired };
             if (const auto epoch = parse_epoch_name(name)) epochs.push_back(*epoch);
         }
     }
+    newest.is_there = !epochs.empty();
     std::ranges::sort(epochs, std::greater{});
     for (const auto epoch : epochs) {
-        const auto state = read_epoch(volume, path, epoch);
-        if (state && *state) return 0;
-        if (state || state.error().code == ErrorCode::kNotFound) continue;
-        report({path.epoch_directory(epoch), std::nullopt, state.error().context});
-        return 1;
+        auto state = read_epoch(volume, path, epoch);
+        if (!state && state.error().code == ErrorCode::kNotFound) continue;
+        if (!state) return fail(state.error().code, std::move(state).error().context);
+        newest.state = std::move(*state);
+        if (newest.state) break;
     }
-    if (epochs.empty() || pictures == Pictures::kOptional) return 0;
-    report({path.directory, std::nullopt, "none of its epochs has a picture"});
-    return 1;
+    return newest;
 }
 
 }  // namespace
 
 std::size_t check_epoch_log(Volume& volume, const EpochLogPath& path, const ReportDamage& report) {
-    return check_newest(volume, path, report, Pictures::kRequired);
+    const auto newest = read_newest(volume, path);
+    if (newest && (newest->state || !newest->is_there)) return 0;
+    report({path.directory, std::nullopt,
+            newest ? "none of its epochs has a picture" : newest.error().context});
+    return 1;
 }
 
-std::size_t check_slots(Volume& volume, const std::string& parent, const ReportDamage& report) {
+CheckSummary check_slots(Volume& volume, const std::string& parent, const CheckSlot& check,
+                         const ReportDamage& report) {
+    CheckSummary summary;
+    const auto damage = [&](const Damage& found) {
+        ++summary.damages;
+        report(found);
+    };
     const auto names = volume.list(parent);
-    if (!names) return 0;
-    std::size_t damages = 0;
+    if (!names) return summary;
     for (const auto& name : *names) {
         const EpochLogPath path{.directory = parent + "/" + name,
                                 .kind = std::string(SlotLog::kKind)};
+        auto newest = read_newest(volume, path);
+        if (!newest) {
+            damage({path.directory, std::nullopt, newest.error().context});
+            continue;
+        }
         // A taker of a slot that was never written leaves epochs without a picture.
-        damages += check_newest(volume, path, report, Pictures::kOptional);
+        if (!newest->state) continue;
+        ++summary.slots;
+        if (const auto found = check(inherit(path, std::move(*newest->state)))) damage(*found);
     }
-    return damages;
+    return summary;
 }
 
 std::size_t check_journals(Volume& volume, const ReportDamage& report) {

@@ -19,10 +19,12 @@ namespace {
     return JournalKey{.partition = options.partition, .epoch = options.epoch};
 }
 
-[[nodiscard]] InheritedSlot inherit(const EpochLogPath& path, EpochState state) {
+}  // namespace
+
+InheritedSlot inherit(const EpochLogPath& log, EpochState state) {
     InheritedSlot slot{.picture = std::move(state.picture),
                        .changes = {},
-                       .file = path.file(state.epoch, state.file)};
+                       .file = log.file(state.epoch, state.file)};
     slot.picture.erase(SlotLog::kOwnerKey);
     slot.picture.erase(SlotLog::kJournalKey);
     for (auto& line : state.lines) {
@@ -32,8 +34,6 @@ namespace {
     }
     return slot;
 }
-
-}  // namespace
 
 SlotLog::SlotLog(SlotLogOptions options, const Found& found)
     : options_(std::move(options)),

@@ -15,6 +15,8 @@
 
 namespace kaas::storage {
 
+struct InheritedSlot;
+
 /// Which bytes of a slot's file an entry of a journal is: it tells them as offsets.
 inline constexpr int kSlotFileShift = 40;
 [[nodiscard]] constexpr base::Offset slot_place(std::uint32_t file, std::uint64_t position) {
@@ -35,6 +37,9 @@ inline constexpr int kSlotFileShift = 40;
 [[nodiscard]] Result<std::optional<EpochState>> find_slot(LogDir& log_dir, const EpochLogPath& log,
                                                           const base::TopicPartition& partition,
                                                           std::span<const EpochCandidate> earlier);
+
+/// What the slot's state machine gets of it.
+[[nodiscard]] InheritedSlot inherit(const EpochLogPath& log, EpochState state);
 
 /// Every epoch of the slot below `epoch` is sealed by a durable picture, or needs no journal: none
 /// keeps anything for it any more. Blocks.

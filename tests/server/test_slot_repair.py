@@ -3,10 +3,12 @@
 import json
 import pathlib
 import re
+import subprocess
 import time
 import urllib.request
 
 import pytest
+from broker import binary
 from kafka_wire.connection import Connection
 
 GROUP, TOPIC = "orders-app", "orders"
@@ -152,3 +154,23 @@ def test_a_slot_with_a_line_that_means_nothing_is_offline_and_the_others_serve(k
     journal.write_text(good)
     kaas.start()
     assert committed(kaas, GROUP) == (0, 5)
+
+
+def check(directory: pathlib.Path) -> tuple[int, str]:
+    done = subprocess.run([binary(), "log", "check", directory], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_log_check_names_the_line_that_a_start_would_refuse(kaas):
+    prepare(kaas)
+    commit(kaas, GROUP, 5)
+    kaas.stop()
+    data = kaas.directory / "data"
+    code, said = check(data)
+    assert code == 0 and re.search(r", \d+ slots: all is well", said), said
+    journal = newest_journal(kaas, slot_of(GROUP))
+    lines = journal.read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if "by hand" in line) + 1
+    journal.write_text("".join(lines[:at]) + '{"group":17}\n' + "".join(lines[at:]))
+    code, said = check(data)
+    assert code == 1 and f"{journal} at byte {len(''.join(lines[:at]).encode())}: " in said, said

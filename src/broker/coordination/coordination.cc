@@ -49,20 +49,11 @@ bool is_led(const catalog::Image& image, const catalog::Partition& slot, base::B
 
 storage::Result<void> load(coordinator::SlotMachine& machine,
                            const storage::InheritedSlot& inherited) {
-    const auto refuse = [&](std::uint64_t offset, const catalog::Error& error) {
-        return storage::fail(
-            storage::ErrorCode::kCorrupt,
-            fmt::format("{} at byte {}: {}", inherited.file, offset, error.context));
-    };
-    if (auto loaded = machine.load_picture(inherited.picture); !loaded) {
-        return refuse(0, loaded.error());
-    }
-    for (std::size_t i = 0; i < inherited.changes.size(); ++i) {
-        if (auto loaded = machine.load_change(inherited.changes[i]); !loaded) {
-            return refuse(inherited.offsets[i], loaded.error());
-        }
-    }
-    return {};
+    const auto loaded = coordinator::load_inherited(machine, inherited);
+    if (loaded) return {};
+    return storage::fail(storage::ErrorCode::kCorrupt,
+                         fmt::format("{} at byte {}: {}", inherited.file, loaded.error().offset,
+                                     loaded.error().why.context));
 }
 
 }  // namespace
