@@ -8,8 +8,8 @@
 namespace kaas::coordinator {
 
 /// The journal of one slot, as its state machine sees it (DESIGN 11). The state machine applies a
-/// change, appends it here, and answers nobody before it is settled. Thread: the coordinators'
-/// loop.
+/// change, appends it here, and answers nobody before it is settled. In a broker it is the slot's
+/// `broker::SlotSeat`, on a `storage::SlotLog`. Thread: the coordinators' loop.
 class SlotWriter {
 public:
     virtual ~SlotWriter() = default;

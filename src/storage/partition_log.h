@@ -1,5 +1,5 @@
 #pragma once
-
+// Which of its .cc files does what: see partition_log.cc.
 #include "base/buffer.h"
 #include "base/executor.h"
 #include "base/ids.h"
