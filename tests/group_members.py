@@ -3,12 +3,10 @@
 import threading
 import time
 
+from asking import PASSING, until
 from kafka_wire.connection import Closed, Connection
 
 TOPIC = "orders"
-
-# Clients ask again: the coordinator is loading, not available, or another.
-PASSING = {14, 15, 16}
 
 
 class Client:
@@ -19,18 +17,16 @@ class Client:
         self.connection = None
 
     def call(self, api: str, version: int, body: dict, error=lambda answer: answer["error_code"]) -> dict:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                if self.connection is None:
-                    self.connection = Connection(self.kaas.bootstrap)
-                answer = self.connection.call(api, version, body)
-                if error(answer) not in PASSING:
-                    return answer
-            except (Closed, OSError):
-                self.connection = None
-            assert time.monotonic() < deadline, f"{api} gets no answer"
-            time.sleep(0.01)
+        return until(lambda: self.call_once(api, version, body), api, lambda answer: error(answer) not in PASSING)
+
+    def call_once(self, api: str, version: int, body: dict) -> dict:
+        try:
+            if self.connection is None:
+                self.connection = Connection(self.kaas.bootstrap)
+            return self.connection.call(api, version, body)
+        except (Closed, OSError):
+            self.connection = None
+            raise
 
     def coordinate(self, group: str) -> None:
         self.call("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": [group]},

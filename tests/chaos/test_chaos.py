@@ -11,11 +11,12 @@ import threading
 
 import confluent_kafka
 import pytest
+from asking import health, until
 from broker import binary
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_wire.connection import Connection
 from ledger import Writer, expect_complete, read_all
-from steps import health, power_cut, refusals, rounds, until
+from steps import power_cut, refusals, rounds
 
 pytestmark = pytest.mark.timeout(600)
 TOPIC = "ledger"

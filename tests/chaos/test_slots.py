@@ -7,9 +7,10 @@ be there. No test restarts a broker to heal it.
 import subprocess
 
 import pytest
+from asking import health, until
 from broker import binary
 from group_members import Committers
-from steps import health, power_cut, refusals, rounds, until
+from steps import power_cut, refusals, rounds
 
 pytestmark = pytest.mark.timeout(600)
 SLOTS = "*/slot-*.jsonl"

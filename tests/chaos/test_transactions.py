@@ -10,11 +10,12 @@ import sys
 import threading
 
 import pytest
+from asking import health, until
 from kafka_wire.connection import Closed, Connection
+from steps import power_cut
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transactions"))
-from steps import health  # noqa: E402
-from wire import Producer, await_end, await_state, call, create, describe, end_offset, until  # noqa: E402
+from wire import Producer, await_end, await_state, call, create, describe, end_offset  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 TOPIC = "ledger"
@@ -57,14 +58,6 @@ def homes(chaos):
     return {name: f"*/{name}/{TOPIC}.*.log" for name in found}
 
 
-def power_cut(chaos, broker):
-    chaos.tell("cut")
-    chaos.tell("clear")
-    broker.kill()
-    chaos.tell("boot")
-    broker.start()
-
-
 def end_unanswered(producer, commit):
     """Asks for the end; the broker dies before it answers."""
     def ask():
@@ -102,8 +95,8 @@ both_ways = pytest.mark.parametrize("commit", [True, False], ids=["commit", "abo
 def test_before_the_decision_is_durable(chaos, broker, producer, commit):
     chaos.tell(f"hang fsync {SLOTS}")
     asking = end_unanswered(producer, commit)
-    until(lambda: describe_unanswered(broker, producer), bool, "the slot to hang")
-    power_cut(chaos, broker)
+    until(lambda: describe_unanswered(broker, producer), "the slot to hang")
+    power_cut(chaos, broker, heal=True)
     asking.join()
     await_state(broker, producer.id, "Ongoing")
     assert end_offset(broker, TOPIC) == 0
@@ -127,7 +120,7 @@ def test_a_stall_of_the_slot_leaves_nothing_half_way(chaos, kaas_factory, commit
     producer = begin_transaction(broker)
     chaos.tell(f"hang fsync {SLOTS}")
     asking = end_unanswered(producer, commit)
-    until(lambda: health(broker)["slots_offline"], bool, "the slot to be given up")
+    until(lambda: health(broker)["slots_offline"], "the slot to be given up")
     asking.join()
     chaos.tell("clear")
     producer.end(commit)
@@ -142,7 +135,7 @@ def test_before_the_markers_are_durable(chaos, broker, producer, commit, held):
         chaos.tell(f"hang fsync {where[name]}")
     producer.end(commit)
     assert describe(broker, producer.id)["transaction_state"].startswith("Prepare")
-    power_cut(chaos, broker)
+    power_cut(chaos, broker, heal=True)
     expect_ended(broker, producer, commit)
 
 
@@ -154,7 +147,7 @@ def test_before_the_completion_is_durable(chaos, broker, producer, commit):
     chaos.tell(f"hang fsync {SLOTS}")
     for partition in (0, 1):
         await_end(broker, TOPIC, len(VALUES) + 1, partition)
-    power_cut(chaos, broker)
+    power_cut(chaos, broker, heal=True)
     expect_ended(broker, producer, commit)
 
 
@@ -170,7 +163,7 @@ def test_again_and_again_at_any_moment(chaos, broker, request):
             producer.end(number % 3 != 2)
             if number % 3 != 2:
                 told.append(value)
-        power_cut(chaos, broker)
+        power_cut(chaos, broker, heal=True)
         await_state(broker, producer.id, "CompleteCommit" if number % 3 != 2 else "CompleteAbort")
     for partition in (0, 1):
         newest = end_offset(broker, TOPIC, partition, isolation=0)

@@ -15,6 +15,7 @@ import time
 import clients
 import confluent_kafka
 import pytest
+from asking import until
 from kafka_wire.connection import Connection
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -61,13 +62,6 @@ class Member:
         self.reader.join(10)
 
 
-def await_that(what, holds, seconds=40):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
-        time.sleep(0.02)
-
-
 class Scene:
     """A topic, what was sent to it, and the members that read it."""
 
@@ -90,8 +84,8 @@ class Scene:
 
     def await_read(self):
         wanted = {(partition, offset) for partition in range(PARTITIONS) for offset in range(self.sent)}
-        await_that(f"all of {len(wanted)} read", lambda: wanted <= {
-            position for member in self.members for position in member.read})
+        until(lambda: wanted <= {position for member in self.members for position in member.read},
+              f"all of {len(wanted)} read")
 
     def committed(self):
         with Connection(self.broker.bootstrap) as connection:
@@ -119,32 +113,32 @@ def test_a_groups_life(kaas_factory, tmp_path, library):
 def live(broker, scene):
     scene.send(10)
     first = scene.join()
-    await_that("the only member has all", lambda: len(first.assigned) == PARTITIONS)
+    until(lambda: len(first.assigned) == PARTITIONS, "the only member has all")
     scene.await_read()
     second = scene.join()
-    await_that("two share", lambda: len(first.assigned) == len(second.assigned) == PARTITIONS // 2)
+    until(lambda: len(first.assigned) == len(second.assigned) == PARTITIONS // 2, "two share")
     scene.send(10)
     scene.await_read()
 
     left = time.monotonic()
     first.leave()
-    await_that("who stays gets all", lambda: len(second.assigned) == PARTITIONS)
+    until(lambda: len(second.assigned) == PARTITIONS, "who stays gets all")
     assert time.monotonic() - left < 30
     scene.send(10)
     scene.await_read()
-    await_that("all is committed", lambda: scene.committed() == [scene.sent] * PARTITIONS)
+    until(lambda: scene.committed() == [scene.sent] * PARTITIONS, "all is committed")
 
     second.kill()
     third = scene.join()
-    await_that("a dead member's partitions pass on", lambda: len(third.assigned) == PARTITIONS)
+    until(lambda: len(third.assigned) == PARTITIONS, "a dead member's partitions pass on")
     scene.send(10)
     scene.await_read()
-    await_that("all is committed", lambda: scene.committed() == [scene.sent] * PARTITIONS)
+    until(lambda: scene.committed() == [scene.sent] * PARTITIONS, "all is committed")
     assert all(offset >= 30 for _, offset in third.read), "what was committed is read again"
 
     broker.kill()
     broker.start()
     scene.send(10)
     scene.await_read()
-    await_that("all is committed", lambda: scene.committed() == [scene.sent] * PARTITIONS)
+    until(lambda: scene.committed() == [scene.sent] * PARTITIONS, "all is committed")
     third.leave()

@@ -14,6 +14,7 @@ import time
 
 import pytest
 from apache import Apache, tool_command
+from asking import until
 from dump_log import expect_agreement
 from kafka_wire.batch import CODECS, Batch
 from kafka_wire.connection import Connection
@@ -84,13 +85,6 @@ def segments(partition: pathlib.Path):
                    if name.endswith(".log")), key=lambda path: path.name)
 
 
-def wait_until(what, is_true):
-    deadline = time.monotonic() + SECONDS
-    while not is_true():
-        assert time.monotonic() < deadline, f"{what}: not within {SECONDS} s"
-        time.sleep(0.05)
-
-
 def kaas_is_clean(partition):
     clean_to, gone = kaas_state(partition)
     files = segments(partition)
@@ -150,8 +144,8 @@ def test_both_leave_the_same(kaas_factory):
             batches = history(300 if stage == 0 else 60, first)
             for bootstrap in (kaas.bootstrap, apache.bootstrap):
                 produce(bootstrap, batches)
-            wait_until("kaas is clean", lambda: kaas_is_clean(partition))
-            wait_until("Apache is clean", lambda: apache_is_clean(data))
+            until(lambda: kaas_is_clean(partition), "kaas is clean", seconds=SECONDS)
+            until(lambda: apache_is_clean(data), "Apache is clean", seconds=SECONDS)
             ours, theirs = dump(segments(partition)), dump(segments(data / f"{TOPIC}-0"))
             assert ours == theirs, f"stage {stage}"
             records = sum(isinstance(row, str) for row in ours)

@@ -5,9 +5,9 @@ import pathlib
 import re
 import subprocess
 import time
-import urllib.request
 
 import pytest
+from asking import health
 from broker import binary
 from kafka_wire.connection import Connection
 
@@ -72,11 +72,6 @@ def listed(connection) -> list[str]:
     answer = once_loaded(lambda: connection.call("ListGroups", 4, {}))
     assert answer["error_code"] == 0, answer
     return [group["group_id"] for group in answer["groups"]]
-
-
-def health(kaas) -> dict:
-    with urllib.request.urlopen(f"http://127.0.0.1:{kaas.health_port}/healthz", timeout=10) as answer:
-        return json.load(answer)
 
 
 def without_checksum(line: str) -> str:

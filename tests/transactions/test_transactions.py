@@ -6,9 +6,8 @@ import urllib.request
 
 import confluent_kafka
 import pytest
-from wire import (
-    CONCURRENT_TRANSACTIONS, NONE, Producer, await_end, await_state, call, create, describe, end_offset, until,
-)
+from asking import CONCURRENT_TRANSACTIONS, until
+from wire import NONE, Producer, await_end, await_state, call, create, describe, end_offset
 
 pytestmark = pytest.mark.timeout(300)
 INVALID_TXN_STATE = 48
@@ -116,7 +115,7 @@ def test_a_repeated_commit_gives_one_marker(shared_kaas):
     create(shared_kaas, "repeated")
     producer = Producer(shared_kaas)
     producer.send("repeated", [b"one"])
-    answers = [until(producer.try_end, lambda a: a["error_code"] != CONCURRENT_TRANSACTIONS, "the end")
+    answers = [until(producer.try_end, "the end", lambda a: a["error_code"] != CONCURRENT_TRANSACTIONS)
                for _ in range(5)]
     assert [a["error_code"] for a in answers] == [NONE] * 5
     assert {(a["producer_id"], a["producer_epoch"]) for a in answers} == {(producer.pid, producer.epoch + 1)}
@@ -202,7 +201,7 @@ def test_exactly_once_from_topic_to_topic_across_crashes(kaas, request):
     worker.start()
     try:
         for fraction in (0.2, 0.4, 0.6):
-            until(lambda: end_offset(kaas, "output"), lambda end, f=fraction: end > count * f, "progress")
+            until(lambda: end_offset(kaas, "output"), "progress", lambda end, f=fraction: end > count * f)
             kaas.kill()
             kaas.start()
         found = committed_values(kaas, "output", count)
@@ -246,7 +245,7 @@ def test_an_idle_id_is_forgotten(kaas_factory):
     broker = kaas_factory({"transactional.id.expiration.ms": "300",
                            "transaction.remove.expired.transaction.cleanup.interval.ms": "100"})
     producer = Producer(broker)
-    until(lambda: describe(broker, producer.id), lambda a: a["error_code"] == 105, "the id to go")
+    until(lambda: describe(broker, producer.id), "the id to go", lambda a: a["error_code"] == 105)
     assert Producer(broker, producer.id).pid != producer.pid
 
 

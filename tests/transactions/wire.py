@@ -4,28 +4,12 @@ from another process."""
 import time
 import uuid
 
+from asking import PASSING, until
 from kafka_wire.batch import Batch
-from kafka_wire.connection import Closed, Connection
+from kafka_wire.connection import Connection
 
 NONE = 0
-CONCURRENT_TRANSACTIONS = 51
-# What passes by itself: coordinators that are on their way, markers that are under way.
-PASSING = {14, 15, 16, 6, 3, CONCURRENT_TRANSACTIONS}
 READ_COMMITTED = 1
-SECONDS = 60
-
-
-def until(ask, wanted, what):
-    """The first answer that is wanted; a broker that starts may close the connection."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            if wanted(answer := ask()):
-                return answer
-        except (OSError, Closed) as error:
-            answer = error
-        assert time.monotonic() < deadline, f"{what}: {answer}"
-        time.sleep(0.005)
 
 
 def call(broker, api, version, body):
@@ -46,8 +30,8 @@ def end_offset(broker, topic, partition=0, isolation=READ_COMMITTED):
 
 
 def await_end(broker, topic, offset, partition=0, isolation=READ_COMMITTED):
-    until(lambda: end_offset(broker, topic, partition, isolation), lambda found: found == offset,
-          f"the end of {topic}-{partition} to be {offset}")
+    until(lambda: end_offset(broker, topic, partition, isolation), f"the end of {topic}-{partition} to be {offset}",
+          lambda found: found == offset)
 
 
 def describe(broker, transactional_id):
@@ -56,8 +40,8 @@ def describe(broker, transactional_id):
 
 
 def await_state(broker, transactional_id, state):
-    return until(lambda: describe(broker, transactional_id), lambda a: a["transaction_state"] == state,
-                 f"{transactional_id} to be {state}")
+    return until(lambda: describe(broker, transactional_id), f"{transactional_id} to be {state}",
+                 lambda a: a["transaction_state"] == state)
 
 
 class Producer:
@@ -76,10 +60,10 @@ class Producer:
 
     def init(self, pid=-1, epoch=-1):
         until(lambda: self.ask("FindCoordinator", 4, {"key_type": 1, "coordinator_keys": [self.id]}),
-              lambda a: a["coordinators"][0]["error_code"] == NONE, "a coordinator")
+              "a coordinator", lambda a: a["coordinators"][0]["error_code"] == NONE)
         answer = until(lambda: self.ask("InitProducerId", 5, {
             "transactional_id": self.id, "transaction_timeout_ms": self.timeout_ms, "producer_id": pid,
-            "producer_epoch": epoch}), lambda a: a["error_code"] not in PASSING, "a producer id")
+            "producer_epoch": epoch}), "a producer id", lambda a: a["error_code"] not in PASSING)
         assert answer["error_code"] == NONE, answer
         return answer["producer_id"], answer["producer_epoch"]
 
@@ -89,7 +73,7 @@ class Producer:
             "v3_and_below_transactional_id": self.id, "v3_and_below_producer_id": self.pid,
             "v3_and_below_producer_epoch": self.epoch,
             "v3_and_below_topics": [{"name": topic, "partitions": [partition]}]}),
-            lambda a: self.added(a) not in PASSING, "a partition of the transaction")
+            "a partition of the transaction", lambda a: self.added(a) not in PASSING)
         return self.added(answer)
 
     @staticmethod
@@ -113,7 +97,7 @@ class Producer:
         if self.fixed:
             assert self.add(topic, partition) == NONE
         retriable = PASSING | {19}
-        error = until(lambda: self.try_send(topic, values, partition), lambda e: e not in retriable, "a batch")
+        error = until(lambda: self.try_send(topic, values, partition), "a batch", lambda e: e not in retriable)
         assert error == NONE
 
     def try_end(self, commit=True):
@@ -122,7 +106,7 @@ class Producer:
             "committed": commit})
 
     def end(self, commit=True):
-        answer = until(lambda: self.try_end(commit), lambda a: a["error_code"] not in PASSING, "the end")
+        answer = until(lambda: self.try_end(commit), "the end", lambda a: a["error_code"] not in PASSING)
         assert answer["error_code"] == NONE, answer
         if not self.fixed:
             self.pid, self.epoch = answer["producer_id"], answer["producer_epoch"]
