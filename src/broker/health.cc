@@ -34,7 +34,8 @@ const char* status_of(cluster::Node& node, bool wedged, bool draining) {
     if (wedged) return "wedged";
     if (draining) return "draining";
     if (node.storage_stalled()) return "stalled";
-    const bool well = is_ready(node) && !lacks_office(node) && full_volumes(node).empty();
+    const bool well = is_ready(node) && !lacks_office(node) && full_volumes(node).empty() &&
+                      node.partitions().damaged() == 0;
     return well ? "ok" : "degraded";
 }
 
@@ -57,6 +58,7 @@ std::string describe(cluster::Node& node, telemetry::TickWatch& ticks, const Bro
     out["partitions_assigned"] = partitions.serving() + partitions.opening() + partitions.offline();
     out["partitions_recovering"] = partitions.opening();
     out["partitions_offline"] = partitions.offline();
+    out["partitions_damaged"] = partitions.damaged();
     out["slots_led"] = node.slots()->led();
     out["slots_opening"] = node.slots()->opening();
     out["slots_offline"] = node.slots()->offline();

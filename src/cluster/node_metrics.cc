@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kAlive = "kaas_broker_count_alive";
 constexpr std::string_view kVersion = "kaas_assignment_version";
 constexpr std::string_view kPartitions = "kaas_partitions";
+constexpr std::string_view kDamaged = "kaas_partitions_damaged";
 constexpr std::string_view kLate = "kaas_partitions_with_late_transactions";
 constexpr std::string_view kSlots = "kaas_slots";
 
@@ -57,6 +58,8 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable
                      [&table] { return static_cast<double>(table.image()->version().changes); });
     sample_states(registry, kPartitions, "Partitions assigned to this broker.", table,
                   &PartitionTable::serving);
+    registry.sampled(kDamaged, "Serving partitions with records that cannot be read.", {},
+                     [&table] { return static_cast<double>(table.damaged()); });
     registry.sampled(kLate,
                      "Partitions with a transaction that its coordinator should have ended long "
                      "ago.",
@@ -75,6 +78,7 @@ NodeMetrics::NodeMetrics(base::metrics::Registry& registry, const PartitionTable
 NodeMetrics::~NodeMetrics() {
     registry_.remove(kAlive, {});
     registry_.remove(kVersion, {});
+    registry_.remove(kDamaged, {});
     registry_.remove(kLate, {});
     for (const auto* state : {"serving", "opening", "offline"}) {
         registry_.remove(kPartitions, {{"state", state}});

@@ -491,6 +491,10 @@ bool PartitionTable::apply(const catalog::ImagePtr& next) { return impl_->apply(
 catalog::ImagePtr PartitionTable::image() const { return impl_->views().get()->image; }
 PartitionReader PartitionTable::reader() const { return PartitionReader(impl_->views()); }
 std::size_t PartitionTable::opening() const { return impl_->count(Hosting::kOpening); }
+std::size_t PartitionTable::damaged() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(open_logs(), [](const auto& log) { return log->damaged(); }));
+}
 std::size_t PartitionTable::offline() const { return impl_->count(Hosting::kOffline); }
 std::size_t PartitionTable::serving() const { return impl_->count(Hosting::kServing); }
 PartitionTable::Move PartitionTable::move(const base::TopicPartition& id,

@@ -113,6 +113,8 @@ public:
     /// Partitions assigned here whose log failed. Any thread.
     [[nodiscard]] std::size_t offline() const;
     [[nodiscard]] std::size_t serving() const;
+    /// Those that serve, with records that cannot be read. Any thread.
+    [[nodiscard]] std::size_t damaged() const;
 
     /// How a request to move a partition to another volume of this broker ends.
     enum class Move {

@@ -357,7 +357,8 @@ void Connection::send_slice_by_file(const storage::FileSlice& slice) {
     shard_.metrics().sent_file_bytes.add(result.bytes);
     if (!note_sent(result)) return;
     answers_.slice_sent(result.bytes);
-    if (result.error == 0 && result.bytes < slice.length) file_failed("it is shorter than it was");
+    if (result.error == 0 && result.bytes < slice.length)
+        file_failed("it ends early, or cannot be read");
 }
 
 /// The pool may wait for the disk or the network; it never waits for the socket.
@@ -381,7 +382,7 @@ void Connection::sent_by_pool(IoResult result, std::uint64_t asked) {
     // An event that came while the pool was at work may be newer than its last look.
     writable_ = was_writable;
     answers_.slice_sent(result.bytes);
-    if (result.error == 0 && result.bytes < asked) file_failed("it is shorter than it was");
+    if (result.error == 0 && result.bytes < asked) file_failed("it ends early, or cannot be read");
 }
 
 /// For files without a descriptor, and for streams that change the bytes.
@@ -456,9 +457,12 @@ bool Connection::note_sent(const IoResult& result) {
 }
 
 void Connection::file_failed(const char* why) {
-    shard_.log().failed_files.log(base::log::Level::kError, "net",
-                                  "an answer to {} cannot be finished, a file of it failed: {}",
-                                  to_string(peer_), why);
+    const auto slice = answers_.slice();
+    slice.file->doubt();
+    shard_.log().failed_files.log(
+        base::log::Level::kError, "net",
+        "an answer to {} cannot be finished, its connection is cut: {} at {}: {}", to_string(peer_),
+        slice.file->path(), slice.offset, why);
     close(CloseReason::kFile);
 }
 

@@ -96,6 +96,7 @@ private:
     void lend();
     [[nodiscard]] bool take_back(bool writable);
     [[nodiscard]] bool note_sent(const IoResult& result);
+    /// Of the slice that is being sent.
     void file_failed(const char* why);
     void set_cork(bool on);
 

@@ -1,7 +1,6 @@
 #include "storage/batch_stream.h"
 
 #include "storage/batch_check.h"
-#include "storage/sparse_index.h"
 
 #include <fmt/format.h>
 
@@ -39,10 +38,27 @@ Result<void> BatchStream::hold(std::size_t bytes) {
     const auto wanted = std::min<std::uint64_t>(std::max(bytes, buffer_bytes_), left);
     KAAS_TRY(before_read_(wanted - held));
     if (at_ > 0) std::memmove(buffer_.data(), buffer_.data() + at_, held);
-    buffer_.resize(wanted);
     at_ = 0;
-    return read_exactly(*file_, position_ + held, base::MutableBytes(buffer_).subspan(held),
-                        Patience::kMayBlock);
+    auto read = fill(held, wanted);
+    if (!read && wanted > bytes) {
+        // What cannot be read may lie behind this batch: from now on none is read before its turn.
+        buffer_bytes_ = 0;
+        read = fill(held, bytes);
+    }
+    if (!read) return std::unexpected(std::move(read).error());
+    if (buffer_.size() < bytes) {
+        return corrupt(fmt::format("the file ends at {}, {} bytes were recorded",
+                                   position_ + buffer_.size(), span_.facts.bytes));
+    }
+    return {};
+}
+
+Result<void> BatchStream::fill(std::size_t held, std::size_t wanted) {
+    buffer_.resize(wanted);
+    const auto read = file_->read_at(position_ + held, base::MutableBytes(buffer_).subspan(held));
+    buffer_.resize(held + read.value_or(0));
+    if (!read) return std::unexpected(read.error());
+    return {};
 }
 
 Result<std::optional<wire::BatchView>> BatchStream::next() {

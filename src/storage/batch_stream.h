@@ -32,11 +32,13 @@ public:
 
 private:
     [[nodiscard]] Result<void> hold(std::size_t bytes);
+    /// Reads on behind the `held` bytes, up to `wanted`; less where the file ends.
+    [[nodiscard]] Result<void> fill(std::size_t held, std::size_t wanted);
     [[nodiscard]] std::unexpected<Error> corrupt(const std::string& why) const;
 
     std::shared_ptr<File> file_;
     const SegmentSpan& span_;
-    const std::size_t buffer_bytes_;
+    std::size_t buffer_bytes_;
     BeforeRead before_read_;
     std::uint64_t position_;  ///< of the next batch
     base::Offset expected_;   ///< its base offset is no lower

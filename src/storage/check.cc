@@ -8,6 +8,7 @@
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
 #include "storage/manifest.h"
+#include "storage/read_check.h"
 #include "storage/segment.h"
 #include "storage/sparse_index.h"
 #include "storage/void_epochs.h"
@@ -198,18 +199,7 @@ private:
                                                              const LeaderEpochs& epochs,
                                                              base::Offset expected, bool in_a_row) {
         if (const auto whole = check_stored(bytes); !whole) return whole.error().context;
-        const base::Offset base{header.base_offset};
-        const bool follows = in_a_row ? base == expected : base >= expected;
-        if (!follows || header.last_offset() >= facts.end.value()) {
-            return fmt::format("offsets {} to {}, where {} is next and {} the end", base,
-                               header.last_offset(), expected, facts.end);
-        }
-        const auto epoch = epochs.at(base);
-        if (epoch && epoch->value() != header.partition_leader_epoch) {
-            return fmt::format("leader epoch {}, the manifest says {}",
-                               header.partition_leader_epoch, *epoch);
-        }
-        return std::nullopt;
+        return misplaced(header, facts, epochs, expected, in_a_row);
     }
 
     [[nodiscard]] bool check_end(const std::string& path, std::uint64_t end,

@@ -55,7 +55,7 @@ TEST(LargeLogTest, AFetchNearTheEndReadsKilobytes) {
         const auto read = (*log)->read({.from = from, .max_bytes = 1 << 20}, Patience::kMayBlock);
         ASSERT_TRUE(read) << read.error().context;
         EXPECT_EQ(read->records.length, static_cast<std::uint64_t>(behind * LargeLog::kBatchBytes));
-        EXPECT_LT(bytes_read() - before, 8 * 1024U);
+        EXPECT_LT(bytes_read() - before, read->records.length + 8 * 1024U) << "what it gives, once";
     }
     (*log)->abandon(ErrorCode::kClosed);
 }

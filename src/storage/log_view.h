@@ -1,6 +1,8 @@
 #pragma once
 
 #include "base/ids.h"
+#include "storage/aborted_index.h"
+#include "storage/file_slice.h"
 #include "storage/segment.h"
 
 #include <cstdint>
@@ -34,6 +36,26 @@ struct LogView {
     /// The segment after `span`; null at the end.
     [[nodiscard]] const SegmentSpan* next(const SegmentSpan& span) const;
     [[nodiscard]] std::uint64_t bytes() const;
+};
+
+struct Read {
+    base::Offset from{0};
+    std::uint64_t max_bytes = 0;
+    bool at_least_one_batch = true;  ///< give the first batch whole even if it is larger (KIP-74)
+    Isolation isolation = Isolation::kReadUncommitted;
+    std::int32_t current_leader_epoch = -1;
+};
+
+struct ReadResult {
+    FileSlice records{};  ///< no file and no length at the end of what may be seen
+    /// How much there is to read: at least the length of `records`, more when a batch did not fit
+    /// into `max_bytes` whole or a segment ended; then at most `max_bytes`.
+    std::uint64_t available_bytes = 0;
+    base::Offset high_watermark;
+    base::Offset last_stable_offset;
+    base::Offset log_start;
+    /// Of committed data: whose records to skip, by marker. Some may lie beside what was read.
+    std::vector<AbortedTransaction> aborted{};
 };
 
 /// Remembers where batches begin, so that whoever reads at the end of the log, or goes on where a

@@ -157,6 +157,7 @@ public:
     }
 
     bool is_local() const override { return volume_.is_local(); }
+    std::string path() const override { return path_; }
 
 private:
     Result<void> still_mine() const KAAS_REQUIRES(volume_.mutex_) {

@@ -11,13 +11,13 @@
 #include "storage/epoch_log.h"
 #include "storage/epoch_reader.h"
 #include "storage/error.h"
-#include "storage/file_slice.h"
 #include "storage/leader_epochs.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
 #include "storage/log_view.h"
 #include "storage/manifest.h"
 #include "storage/producer_state.h"
+#include "storage/read_check.h"
 #include "storage/recovery.h"
 #include "storage/repack.h"
 #include "storage/retention.h"
@@ -78,26 +78,6 @@ struct Append {
     /// commit cycle come in one wake-up per home. Never called with kNone, nor when `append` itself
     /// failed.
     std::move_only_function<void(Result<Appended>)> done;
-};
-
-struct Read {
-    base::Offset from{0};
-    std::uint64_t max_bytes = 0;
-    bool at_least_one_batch = true;  ///< give the first batch whole even if it is larger (KIP-74)
-    Isolation isolation = Isolation::kReadUncommitted;
-    std::int32_t current_leader_epoch = -1;
-};
-
-struct ReadResult {
-    FileSlice records{};  ///< no file and no length at the end of what may be seen
-    /// How much there is to read: at least the length of `records`, more when a batch did not fit
-    /// into `max_bytes` whole or a segment ended; then at most `max_bytes`.
-    std::uint64_t available_bytes = 0;
-    base::Offset high_watermark;
-    base::Offset last_stable_offset;
-    base::Offset log_start;
-    /// Of committed data: whose records to skip, by marker. Some may lie beside what was read.
-    std::vector<AbortedTransaction> aborted{};
 };
 
 /// Wakes a parked fetch. Fires once: when enough may be seen, at once if anything came since the
@@ -175,7 +155,8 @@ public:
     /// Whole batches from the one that holds `read.from` on, at most `max_bytes`, from one segment.
     /// Thread: any with kNever; one that may block with kMayBlock. Errors: kWouldBlock (run it
     /// again on the I/O pool, with kMayBlock), kOffsetOutOfRange (after a session check),
-    /// kWrongEpoch, kUnknownEpoch, kClosed, kFenced, kCorrupt, the volume's.
+    /// kWrongEpoch, kUnknownEpoch, kClosed, kFenced, the volume's; kCorrupt when the batch there is
+    /// damaged or its file is gone, which a line of the log names once. What is before is given.
     [[nodiscard]] Result<ReadResult> read(const Read& read, Patience patience)
         KAAS_EXCLUDES(view_mutex_);
 
@@ -216,6 +197,8 @@ public:
     /// The epoch whose directory holds the newest state: what the assignment calls written. Empty
     /// when the partition was never written. Thread: any.
     [[nodiscard]] std::optional<base::LeaderEpoch> written_epoch() const KAAS_EXCLUDES(view_mutex_);
+    /// Whether a reader met something in it that could not be served. Thread: any.
+    [[nodiscard]] bool damaged() const KAAS_EXCLUDES(view_mutex_);
     /// Why the log takes nothing any more. Thread: any.
     [[nodiscard]] std::optional<Error> failure() const KAAS_EXCLUDES(view_mutex_);
     /// False once readers are refused. A log that has ended because its volume is full is read on:
@@ -504,8 +487,15 @@ private:
     [[nodiscard]] Result<void> find_records(const LogView& view, const Read& read,
                                             Patience patience, ReadResult& result)
         KAAS_EXCLUDES(view_mutex_);
-    [[nodiscard]] Result<std::uint64_t> start_of(const SegmentSpan& span, base::Offset offset,
-                                                 Patience patience) KAAS_EXCLUDES(view_mutex_);
+    struct Start {
+        std::uint64_t position;
+        std::optional<base::Offset> base{};  ///< of the batch there, or no higher (`Stretch`)
+    };
+    [[nodiscard]] Result<Start> start_of(const SegmentSpan& span, base::Offset offset,
+                                         Patience patience) KAAS_EXCLUDES(view_mutex_);
+    [[nodiscard]] LeaderEpochs epochs() const KAAS_EXCLUDES(view_mutex_);
+    /// A reader at `from` met something. Gives what it is to be told.
+    [[nodiscard]] Error note_damage(base::Offset from, Error error) KAAS_EXCLUDES(view_mutex_);
     /// So that whoever goes on reading where a slice ends finds the place at once.
     void remember(const SegmentSpan& span, base::Offset offset, std::uint64_t position)
         KAAS_EXCLUDES(view_mutex_);
@@ -590,6 +580,7 @@ private:
     bool lost_records_ KAAS_GUARDED_BY(view_mutex_) = false;
     std::optional<base::LeaderEpoch> written_epoch_ KAAS_GUARDED_BY(view_mutex_);
     PlaceMemory places_ KAAS_GUARDED_BY(view_mutex_);
+    Damages damages_ KAAS_GUARDED_BY(view_mutex_);
     std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);
     WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
     /// Since this log was opened: what a parked fetch counts.

@@ -6,10 +6,10 @@
 #include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/partition_log_fixture.h"
+#include "storage/read_check.h"
 #include "storage/segment.h"
 #include "storage/sparse_index.h"
 #include "storage/testing_log.h"
-#include "wire/record_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kaas::storage {
@@ -154,7 +155,7 @@ protected:
         config_.segment_bytes = 600;
         config_.index_interval_bytes = 0;
         auto log = open(0, config_);
-        for (int i = 0; i < kBatches; ++i) {
+        for (int i = 0; i < static_cast<int>(kBatches); ++i) {
             append_durably(*log, {.records = 2,
                                   .timestamp_ms = kTime + 10 * i,
                                   .value = std::string(1, static_cast<char>('a' + i))});
@@ -201,41 +202,53 @@ protected:
         }
     }
 
-    /// What a client makes of a read. That offsets are not what it asked for is nothing to it: a
-    /// compacted log has holes.
-    [[nodiscard]] static bool client_takes(base::ByteView bytes) {
-        const auto batch = wire::first_batch(bytes);
-        return batch && wire::check_crc(*batch);
+    [[nodiscard]] static Result<ReadResult> read_from(PartitionLog& log, base::Offset from,
+                                                      std::uint64_t max_bytes = 1,
+                                                      Patience patience = Patience::kMayBlock) {
+        return log.read({.from = from, .max_bytes = max_bytes}, patience);
+    }
+    /// The first offset of a batch.
+    [[nodiscard]] static base::Offset base_of(std::uint64_t batch) {
+        return base::Offset{static_cast<std::int64_t>(2 * batch)};
     }
 
     /// Reads batch by batch from the start. Empty when all of it is there and as it was; else how
-    /// it ended. What a client would take is as it was.
-    [[nodiscard]] std::optional<Error> read_as_client(PartitionLog& log) {
-        std::uint64_t at = 0;
-        for (auto from = base::Offset{0}; at < good_.size();) {
-            const auto read = log.read({.from = from, .max_bytes = 1}, Patience::kMayBlock);
+    /// it ended. What was served is as it was.
+    [[nodiscard]] std::optional<Error> read_on(PartitionLog& log) {
+        for (std::uint64_t batch = 0; batch < kBatches; ++batch) {
+            const auto read = read_from(log, base_of(batch));
             if (!read) return read.error();
-            if (read->records.length == 0) {
-                ADD_FAILURE() << "nothing from " << from.value() << " on, and no word why";
-                return Error{ErrorCode::kIo, "no records"};
-            }
             std::vector<std::byte> bytes(read->records.length);
-            if (!read_exactly(*read->records.file, read->records.offset, bytes,
-                              Patience::kMayBlock))
-                return Error{ErrorCode::kIo, "no bytes"};
-            if (!client_takes(bytes)) return Error{ErrorCode::kCorruptBatch, "by the client"};
-            const auto expected = base::ByteView(good_).subspan(at, bytes.size());
-            // The leader epoch is for the broker: clients compare it with the metadata they have.
-            if (!std::ranges::equal(base::ByteView(bytes).subspan(16), expected.subspan(16)) ||
-                !std::ranges::equal(base::ByteView(bytes).first(12), expected.first(12)))
-                ADD_FAILURE() << "served as good data from " << from.value();
-            at += bytes.size();
-            from = base::Offset{wire::first_batch(bytes)->header.last_offset() + 1};
+            EXPECT_EQ(bytes.size(), batch_bytes_);
+            EXPECT_TRUE(read_exactly(*read->records.file, read->records.offset, bytes,
+                                     Patience::kMayBlock));
+            EXPECT_TRUE(std::ranges::equal(
+                bytes, base::ByteView(good_).subspan(batch * batch_bytes_, batch_bytes_)))
+                << "served as good data: batch " << batch;
         }
         return std::nullopt;
     }
 
-    static constexpr int kBatches = 16;
+    /// Makes a file shorter, as a truncate(2) would.
+    void shorten(const std::string& path, std::uint64_t bytes) {
+        auto content = *read_whole(volume_, path, 1 << 20);
+        content.resize(bytes);
+        put(path, content);
+    }
+    void put(const std::string& path, const std::string& content) {
+        std::ignore = volume_.unlink(path);
+        auto file = volume_.create(path);
+        ASSERT_TRUE(file);
+        const base::ByteView piece = base::as_bytes(content);
+        ASSERT_TRUE((*file)->write_at(0, {&piece, 1}));
+    }
+
+    /// The first batch of the damaged segment, counted from the log's start.
+    [[nodiscard]] std::uint64_t first_batch() const {
+        return static_cast<std::uint64_t>(facts_.base.value()) / 2;
+    }
+
+    static constexpr std::uint64_t kBatches = 16;
     static constexpr std::int64_t kTime = 1'700'000'000'000;
     LogConfig config_;
     std::string path_;
@@ -246,35 +259,119 @@ protected:
 
 TEST_F(FlippedLog, ABatchIsNeverServedAsGoodAndWhatIsBeforeStaysReadable) {
     for_each_flip(path_, [&](PartitionLog& log, std::uint64_t at) {
-        const auto in_batch = at % batch_bytes_;
-        if (in_batch >= 12 && in_batch < 16) return;  // the leader epoch: `kaas log check` finds it
-        if (in_batch < 8) {
-            // No checksum covers the base offset: who looks for it finds the damage, who goes on
-            // from the batch before does not look, and `kaas log check` does.
-            const auto from = facts_.base + static_cast<std::int64_t>(at / batch_bytes_ * 2);
-            const auto read = log.read({.from = from, .max_bytes = 1}, Patience::kMayBlock);
-            ASSERT_FALSE(read);
-            EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
-            EXPECT_THAT(read.error().context, HasSubstr(path_));
-            return;
-        }
-        const auto ended = read_as_client(log);
-        ASSERT_TRUE(ended);
-        if (ended->code == ErrorCode::kCorrupt) {
-            EXPECT_THAT(ended->context, HasSubstr(path_));
-        }
-        const auto before =
-            log.read({.from = base::Offset{0}, .max_bytes = 1 << 20}, Patience::kMayBlock);
-        ASSERT_TRUE(before) << before.error().context;
-        EXPECT_EQ(before->records.length, facts_.base.value() / 2 * batch_bytes_);
+        const auto in_segment = at / batch_bytes_;
+        const auto ended = read_on(log);
+        ASSERT_TRUE(ended) << "served as good data";
+        EXPECT_EQ(ended->code, ErrorCode::kCorrupt);
+        EXPECT_THAT(ended->context,
+                    HasSubstr(path_ + " at " + std::to_string(in_segment * batch_bytes_)));
+        EXPECT_TRUE(log.damaged());
     });
+}
+
+TEST_F(FlippedLog, OneReadGivesWhatIsBeforeTheDamage) {
+    for_each_flip(path_, [&](PartitionLog& log, std::uint64_t at) {
+        const auto in_segment = at / batch_bytes_;
+        const auto read = read_from(log, facts_.base, 1 << 20);
+        ASSERT_EQ(read.has_value(), in_segment > 0);
+        if (read) {
+            EXPECT_EQ(read->records.offset, 0U);
+            EXPECT_EQ(read->records.length, in_segment * batch_bytes_);
+        }
+        const auto damaged = read_from(log, base_of(first_batch() + in_segment), 1 << 20);
+        ASSERT_FALSE(damaged);
+        EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
+        // By the entry of the batch in between: that of the damaged one leads to nothing.
+        const auto behind = base_of(first_batch() + in_segment + 2);
+        if (behind < facts_.end) EXPECT_TRUE(read_from(log, behind));
+    });
+}
+
+TEST_F(FlippedLog, EachByteIsReadOnceBeforeItIsServed) {
+    auto log = open(2, config_);
+    const auto all = [&](Patience patience) {
+        return read_from(*log, facts_.base, 1 << 20, patience);
+    };
+    int reads = 0;
+    volume_.set_hook([&](const MemoryVolume::Step& step) -> std::optional<Fault> {
+        if (step.operation == Operation::kRead && step.path == path_) ++reads;
+        return std::nullopt;
+    });
+    ASSERT_FALSE(all(Patience::kNever)) << "nobody has looked at it";
+    ASSERT_TRUE(all(Patience::kMayBlock));
+    EXPECT_EQ(reads, 2) << "the header that the index leads to, and all";
+    EXPECT_TRUE(all(Patience::kMayBlock));
+    EXPECT_EQ(reads, 3) << "the header alone";
+    EXPECT_TRUE(all(Patience::kNever)) << "a reactor may send it now";
+    // Batch by batch, in the third segment.
+    const auto next = facts_.end;
+    ASSERT_TRUE(read_from(*log, next));
+    ASSERT_FALSE(read_from(*log, next + 2, 1, Patience::kNever)) << "only what was asked for";
+}
+
+TEST_F(FlippedLog, WhatThisLifeAppendedIsNotReadAgain) {
+    auto log = open(2, config_);
+    append_durably(*log, {.records = 2});
+    EXPECT_TRUE(read_from(*log, base_of(kBatches), 1 << 20, Patience::kNever));
+}
+
+TEST_F(FlippedLog, AShortenedSegmentIsServedUpToItsLastWholeBatch) {
+    shorten(path_, facts_.bytes - 10);
+    auto log = open(2, config_);
+    const auto whole = facts_.bytes - batch_bytes_;
+    const auto read = read_from(*log, facts_.base, 1 << 20);
+    ASSERT_TRUE(read) << read.error().context;
+    EXPECT_EQ(read->records.length, whole);
+    EXPECT_FALSE(log->damaged()) << "nobody has come to it";
+    const auto damaged = read_from(*log, facts_.end - 1, 1 << 20);
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(damaged.error().context, HasSubstr(path_ + " at " + std::to_string(whole)));
+    EXPECT_TRUE(log->damaged());
+    EXPECT_TRUE(read_from(*log, facts_.end)) << "the next segment";
+}
+
+TEST_F(FlippedLog, AMissingSegmentIsSaidUntilItIsBack) {
+    const auto content = *read_whole(volume_, path_, 1 << 20);
+    ASSERT_TRUE(volume_.unlink(path_));
+    auto log = open(2, config_);
+    const auto missing = read_from(*log, facts_.base);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(missing.error().context, HasSubstr(path_));
+    EXPECT_TRUE(log->damaged());
+    EXPECT_TRUE(read_from(*log, base::Offset{0}));
+    EXPECT_TRUE(read_from(*log, facts_.end));
+    put(path_, content);
+    EXPECT_TRUE(read_from(*log, facts_.base));
+    EXPECT_FALSE(log->damaged());
+}
+
+TEST_F(FlippedLog, AFileThatShrinksWhileItIsSentIsLookedAtAgain) {
+    auto log = open(2, config_);
+    for (int i = 0; i < 2; ++i) append_durably(*log, {.records = 2, .value = "x"});
+    const auto active = log->view().last.segment->path();
+    for (const auto& [path, from, bytes] :
+         {std::tuple(path_, facts_.base, facts_.bytes - 1),
+          std::tuple(active, base_of(kBatches), 2 * batch_bytes_ - 1)}) {
+        const auto sent = read_from(*log, from, 1 << 20);
+        ASSERT_TRUE(sent);
+        shorten(path, bytes);
+        sent->records.file->doubt();
+        const auto again = read_from(*log, from, 1 << 20, Patience::kNever);
+        ASSERT_FALSE(again);
+        EXPECT_EQ(again.error().code, ErrorCode::kWouldBlock);
+        const auto good = read_from(*log, from, 1 << 20);
+        ASSERT_TRUE(good) << good.error().context;
+        EXPECT_EQ(good->records.length, bytes / batch_bytes_ * batch_bytes_);
+    }
 }
 
 TEST_F(FlippedLog, AnIndexOnlyCostsTime) {
     const auto stem = path_.substr(0, path_.size() - 4);
     for_each_flip(stem + ".index", [&](PartitionLog& log, std::uint64_t) {
         // Backwards, so that no place is known from the read before.
-        for (auto from = 2 * kBatches - 1; from >= 0; --from) {
+        for (std::int64_t from = 2 * kBatches - 1; from >= 0; --from) {
             const auto read =
                 log.read({.from = base::Offset{from}, .max_bytes = 1}, Patience::kMayBlock);
             ASSERT_TRUE(read) << read.error().context;
@@ -285,6 +382,41 @@ TEST_F(FlippedLog, AnIndexOnlyCostsTime) {
             ASSERT_EQ(read->records.length, batch_bytes_);
         }
     });
+}
+
+TEST(CheckedRanges, GrowTogetherAndStayFew) {
+    CheckedRanges ranges;
+    EXPECT_FALSE(ranges.cover(0, 1));
+    ranges.add(100, 200);
+    ranges.add(300, 400);
+    EXPECT_TRUE(ranges.cover(100, 200));
+    EXPECT_FALSE(ranges.cover(99, 200));
+    EXPECT_FALSE(ranges.cover(100, 201));
+    EXPECT_FALSE(ranges.cover(150, 350));
+    ranges.add(200, 300);
+    EXPECT_TRUE(ranges.cover(100, 400));
+    ranges.add(50, 450);
+    EXPECT_TRUE(ranges.cover(50, 450));
+    ranges.add(200, 300);
+    EXPECT_TRUE(ranges.cover(50, 450));
+    for (std::uint64_t i = 1; i <= CheckedRanges::kMost; ++i)
+        ranges.add(1000 * i, 1000 * i + 10 * i);
+    EXPECT_FALSE(ranges.cover(1000, 1010)) << "the shortest went";
+    EXPECT_TRUE(ranges.cover(2000, 2020));
+    EXPECT_TRUE(ranges.cover(50, 450));
+}
+
+TEST(Damages, AreToldOnceEachAndEndWithTheirRecords) {
+    Damages damages;
+    EXPECT_FALSE(damages.any(base::Offset{0}));
+    EXPECT_TRUE(damages.note(base::Offset{7}, "a.log at 70: wrong"));
+    EXPECT_FALSE(damages.note(base::Offset{7}, "a.log at 70: wrong"));
+    EXPECT_TRUE(damages.note(base::Offset{9}, "a.log at 90: wrong"));
+    EXPECT_TRUE(damages.any(base::Offset{9}));
+    EXPECT_FALSE(damages.any(base::Offset{10})) << "deleted";
+    damages.mended(base::Offset{9});
+    EXPECT_FALSE(damages.any(base::Offset{8}));
+    EXPECT_TRUE(damages.note(base::Offset{9}, "a.log at 90: wrong")) << "again";
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "storage/aborted_transactions.h"
 #include "storage/partition_log.h"
 #include "storage/time_search.h"
@@ -82,7 +83,10 @@ Result<LogView> PartitionLog::open_view() const {
 Result<void> PartitionLog::confirm_session() const { return options_.log_dir->session().confirm(); }
 
 Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
-    return look_again_if_gone([&] { return read_once(read, patience); });
+    auto found = look_again_if_gone([&] { return read_once(read, patience); });
+    if (!found && found.error().code == ErrorCode::kNotFound)
+        return std::unexpected(note_damage(read.from, std::move(found).error()));
+    return found;
 }
 
 Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) {
@@ -100,8 +104,42 @@ Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) 
     ReadResult result{.high_watermark = seen.high_watermark,
                       .last_stable_offset = seen.last_stable_offset,
                       .log_start = seen.log_start};
-    KAAS_TRY(find_records(seen, read, allowed(patience), result));
+    const auto records = find_records(seen, read, allowed(patience), result);
+    if (!records &&
+        (records.error().code == ErrorCode::kCorrupt || records.error().code == ErrorCode::kIo))
+        return std::unexpected(note_damage(read.from, records.error()));
+    KAAS_TRY(records);
+    // What was found to be damaged is never sent unseen: if somebody brought it back, this looked.
+    if (patience == Patience::kMayBlock && result.records.length > 0) {
+        base::MutexLock lock(view_mutex_);
+        damages_.mended(read.from);
+    }
     return result;
+}
+
+Error PartitionLog::note_damage(base::Offset from, Error error) {
+    if (error.code == ErrorCode::kNotFound) {
+        // Whoever has superseded us may have removed it. Elsewhere than here the absence may be a
+        // stale cache entry, and goes by itself.
+        if (auto alive = confirm_session(); !alive) return std::move(alive).error();
+        error = {volume_.is_local() ? ErrorCode::kCorrupt : ErrorCode::kIo,
+                 error.context + ": named by the manifest, and not there"};
+    }
+    bool news = false;
+    {
+        base::MutexLock lock(view_mutex_);
+        news = damages_.note(from, error.context);
+    }
+    if (news) {
+        base::log::warn("storage", "{}: offset {} cannot be read: {}", options_.directory, from,
+                        error.context);
+    }
+    return error;
+}
+
+bool PartitionLog::damaged() const {
+    base::MutexLock lock(view_mutex_);
+    return damages_.any(view_.log_start);
 }
 
 namespace {
@@ -122,10 +160,11 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
         if (!span->facts.has_records && goes_on(view, *span, limit)) continue;
         auto bound = *span;
         if (limit < bound.facts.end) {
-            KAAS_TRY_ASSIGN(bytes, start_of(*span, limit, patience));
-            bound.facts.bytes = bytes;
+            KAAS_TRY_ASSIGN(stop, start_of(*span, limit, patience));
+            bound.facts.bytes = stop.position;
         }
-        KAAS_TRY_ASSIGN(start, start_of(bound, read.from, patience));
+        KAAS_TRY_ASSIGN(first, start_of(bound, read.from, patience));
+        const auto start = first.position;
         if (start >= bound.facts.bytes) continue;  // a compacted segment may end in a hole
         KAAS_TRY_ASSIGN(cut, cut_after_whole_batch(volume_, bound, start, read.max_bytes,
                                                    read.at_least_one_batch, patience));
@@ -134,6 +173,14 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
             more_segments ? read.max_bytes : std::min(read.max_bytes, bound.facts.bytes - start);
         if (cut.end == start) return {};
         KAAS_TRY_ASSIGN(file, bound.segment->log(volume_, patience));
+        if (!bound.segment->is_checked(start, cut.end)) {
+            if (patience != Patience::kMayBlock)
+                return fail(ErrorCode::kWouldBlock, bound.segment->path());
+            KAAS_TRY_ASSIGN(good,
+                            check_stretch(file, bound, {start, cut.end, first.base}, epochs()));
+            bound.segment->set_checked(start, good.end);
+            cut = good;
+        }
         if (cut.next && cut.end < bound.facts.bytes) remember(bound, *cut.next, cut.end);
         result.records = {.file = std::move(file), .offset = start, .length = cut.end - start};
         result.available_bytes = std::max(result.available_bytes, result.records.length);
@@ -166,15 +213,22 @@ Result<base::Offset> PartitionLog::upper_bound_of(const LogView& view, const Seg
     return next != nullptr ? next->facts.base : view.high_watermark;
 }
 
-Result<std::uint64_t> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
-                                             Patience patience) {
-    if (offset < span.facts.base) return std::uint64_t{0};
+Result<PartitionLog::Start> PartitionLog::start_of(const SegmentSpan& span, base::Offset offset,
+                                                   Patience patience) {
+    if (offset < span.facts.base) return Start{.position = 0, .base = span.facts.base};
     {
         base::MutexLock lock(view_mutex_);
-        if (const auto known = places_.find(offset, span.facts.name()); known) return *known;
+        if (const auto known = places_.find(offset, span.facts.name()); known)
+            return Start{.position = *known, .base = offset};
     }
     KAAS_TRY_ASSIGN(place, locate(volume_, span, offset, patience));
-    return place ? place->position : span.facts.bytes;
+    if (!place) return Start{.position = span.facts.bytes};
+    return Start{.position = place->position, .base = place->base_offset};
+}
+
+LeaderEpochs PartitionLog::epochs() const {
+    base::MutexLock lock(view_mutex_);
+    return epochs_;
 }
 
 void PartitionLog::remember(const SegmentSpan& span, base::Offset offset, std::uint64_t position) {

@@ -116,6 +116,7 @@ public:
     Lease descriptor_if_open() override KAAS_EXCLUDES(mutex_);
     Result<Lease> descriptor() override KAAS_EXCLUDES(mutex_);
     bool is_local() const override { return shared_->local; }
+    std::string path() const override KAAS_EXCLUDES(mutex_);
 
     /// Around a sync of the whole volume, of which there is one at a time.
     void all_sync_begins() KAAS_EXCLUDES(mutex_);
@@ -134,7 +135,6 @@ private:
 
     [[nodiscard]] Result<void> open_first(int flags) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<Lease> open_again(bool& gone) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::string path() const KAAS_EXCLUDES(mutex_);
     void enter_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);
     void leave_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::unexpected<Error> fail_call(std::string_view call, int error = errno) const {

@@ -119,6 +119,7 @@ public:
     Lease descriptor_if_open() override { return file_->descriptor_if_open(); }
     Result<Lease> descriptor() override { return file_->descriptor(); }
     bool is_local() const override { return file_->is_local(); }
+    std::string path() const override { return file_->path(); }
 
 private:
     const std::shared_ptr<PosixFile> file_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <expected>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +39,31 @@ std::string PartitionPaths::file(const SegmentName& name, const char* suffix) co
                        name.base.value(), suffix);
 }
 
+bool CheckedRanges::cover(std::uint64_t from, std::uint64_t to) const {
+    return std::ranges::any_of(
+        ranges_, [&](const Range& range) { return range.from <= from && to <= range.to; });
+}
+
+void CheckedRanges::add(std::uint64_t from, std::uint64_t to) {
+    const auto first =
+        std::ranges::find_if(ranges_, [&](const Range& range) { return range.to >= from; });
+    const auto last =
+        std::find_if(first, ranges_.end(), [&](const Range& range) { return range.from > to; });
+    if (first != last) {
+        from = std::min(from, first->from);
+        to = std::max(to, std::prev(last)->to);
+    }
+    ranges_.insert(ranges_.erase(first, last), {from, to});
+    if (ranges_.size() <= kMost) return;
+    ranges_.erase(std::ranges::min_element(
+        ranges_, {}, [](const Range& range) { return range.to - range.from; }));
+}
+
 Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin)
-    : name_(name), path_(paths.file(name, ".log")), origin_(origin) {}
+    : name_(name),
+      path_(paths.file(name, ".log")),
+      origin_(origin),
+      all_checked_(origin == IndexOrigin::kNew) {}
 
 Segment::Indexes& Segment::indexes() {
     base::MutexLock lock(mutex_);
@@ -64,15 +88,30 @@ Result<void> Segment::create(Volume& volume) {
 Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
     {
         base::MutexLock lock(mutex_);
-        if (log_ != nullptr) return log_;
+        if (log_ != nullptr && !log_->doubted()) return log_;
     }
     if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, path_);
     KAAS_TRY_ASSIGN(file, volume.open(path_, OpenMode::kRead));
     KAAS_TRY(offsets().open(volume));
     KAAS_TRY(times().open(volume));
     base::MutexLock lock(mutex_);
-    if (log_ == nullptr) log_ = std::move(file);
+    if (log_ != nullptr && !log_->doubted()) return log_;  // somebody was faster
+    if (log_ != nullptr) {
+        all_checked_ = false;
+        checked_.clear();
+    }
+    log_ = std::move(file);
     return log_;
+}
+
+bool Segment::is_checked(std::uint64_t from, std::uint64_t to) {
+    base::MutexLock lock(mutex_);
+    return all_checked_ || checked_.cover(from, to);
+}
+
+void Segment::set_checked(std::uint64_t from, std::uint64_t to) {
+    base::MutexLock lock(mutex_);
+    if (!all_checked_) checked_.add(from, to);
 }
 
 Result<void> remove_segment(Volume& volume, const PartitionPaths& paths, const SegmentName& name) {
@@ -93,10 +132,21 @@ HeaderCursor::HeaderCursor(File& file, const std::string& path, std::uint64_t po
 Result<base::ByteView> HeaderCursor::look() {
     const auto known_end = buffer_position_ + buffered_;
     if (position_ < buffer_position_ || position_ + wire::BatchHeader::kBytes > known_end) {
-        const auto wanted = std::min<std::uint64_t>(kBufferBytes, end_ - position_);
-        KAAS_TRY(read_exactly(file_, position_, base::MutableBytes(buffer_, wanted), patience_));
+        base::MutableBytes into(buffer_, std::min<std::uint64_t>(kBufferBytes, end_ - position_));
+        if (patience_ == Patience::kMayBlock) {
+            // Less is there of a file that was shortened; of that, what is whole is good.
+            KAAS_TRY_ASSIGN(read, file_.read_at(position_, into));
+            if (read < wire::BatchHeader::kBytes) {
+                return fail(ErrorCode::kCorrupt,
+                            fmt::format("{} at {}: the file ends early, {} bytes were recorded",
+                                        path_, position_, end_));
+            }
+            into = into.first(read);
+        } else {
+            KAAS_TRY(read_exactly(file_, position_, into, patience_));
+        }
         buffer_position_ = position_;
-        buffered_ = wanted;
+        buffered_ = into.size();
     }
     return base::ByteView(buffer_, buffered_).subspan(position_ - buffer_position_);
 }

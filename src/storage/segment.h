@@ -8,10 +8,12 @@
 #include "storage/volume.h"
 #include "wire/record_batch.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kaas::storage {
 
@@ -68,6 +70,25 @@ struct SegmentFacts {
     friend bool operator==(const SegmentFacts&, const SegmentFacts&) = default;
 };
 
+/// Which bytes of a file have been found good: a few runs of whole batches, that grow together as
+/// they are read. Thread: guarded by its owner.
+class CheckedRanges {
+public:
+    static constexpr std::size_t kMost = 16;
+
+    [[nodiscard]] bool cover(std::uint64_t from, std::uint64_t to) const;
+    /// Beyond `kMost` runs the shortest is forgotten, and is looked at again.
+    void add(std::uint64_t from, std::uint64_t to);
+    void clear() { ranges_.clear(); }
+
+private:
+    struct Range {
+        std::uint64_t from;
+        std::uint64_t to;
+    };
+    std::vector<Range> ranges_;  ///< ascending, with space between them
+};
+
 /// The files of one segment. How far they are good is in `SegmentSpan`, not here.
 /// Thread: any. The log file is opened by the first who may block.
 class Segment {
@@ -76,9 +97,15 @@ public:
 
     /// Makes the log file, which must not exist. Its name is not durable yet.
     [[nodiscard]] Result<void> create(Volume& volume);
-    /// The open log file. Errors: kWouldBlock when it is not open yet and `patience` is kNever.
+    /// The open log file; anew, and with nothing of it checked, once somebody doubts it. Errors:
+    /// kWouldBlock when it is not open yet and `patience` is kNever.
     [[nodiscard]] Result<std::shared_ptr<File>> log(Volume& volume, Patience patience)
         KAAS_EXCLUDES(mutex_);
+
+    /// Whether these bytes may be served without a look at them: what was appended here came from
+    /// memory, checked; what an earlier life wrote is checked once.
+    [[nodiscard]] bool is_checked(std::uint64_t from, std::uint64_t to) KAAS_EXCLUDES(mutex_);
+    void set_checked(std::uint64_t from, std::uint64_t to) KAAS_EXCLUDES(mutex_);
 
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -108,6 +135,8 @@ private:
     mutable base::Mutex mutex_;
     std::unique_ptr<Indexes> indexes_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
+    bool all_checked_ KAAS_GUARDED_BY(mutex_);
+    CheckedRanges checked_ KAAS_GUARDED_BY(mutex_);  ///< when not all is
 };
 
 /// Unlinks the files of a segment, those of its indexes and of the producers at its start too, and

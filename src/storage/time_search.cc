@@ -27,6 +27,8 @@ using Found = std::optional<OffsetAndTimestamp>;
     if (place.end() > size) return corrupt({wire::CodecError::kTruncated, "the file ends early"});
     std::vector<std::byte> bytes(place.bytes);
     KAAS_TRY(read_exactly(file, place.position, bytes, Patience::kMayBlock));
+    if (auto crc = wire::check_crc({.header = header, .bytes = bytes}); !crc)
+        return corrupt(crc.error());
     auto reader = wire::RecordReader::open({.header = header, .bytes = bytes}, site);
     if (!reader) return corrupt(reader.error());
     wire::Record record;

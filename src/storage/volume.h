@@ -4,6 +4,7 @@
 #include "base/unique_fd.h"
 #include "storage/error.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,15 @@ public:
     }
     /// As `Volume::is_local`: whether a reactor may look into the page cache for it.
     [[nodiscard]] virtual bool is_local() const = 0;
+    /// Its name in the volume, for messages.
+    [[nodiscard]] virtual std::string path() const { return {}; }
+
+    /// Says that there was less of it than there should be. Who keeps it opens it anew, and looks.
+    void doubt() { doubted_.store(true, std::memory_order_relaxed); }
+    [[nodiscard]] bool doubted() const { return doubted_.load(std::memory_order_relaxed); }
+
+private:
+    std::atomic<bool> doubted_ = false;
 };
 
 enum class OpenMode { kRead, kReadWrite };

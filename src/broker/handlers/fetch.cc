@@ -32,6 +32,13 @@ struct Part {
     bool diverges = false;
 };
 
+/// As Apache says it of a damaged batch: its clients tell the application where, and go on with
+/// what else it reads. KAFKA_STORAGE_ERROR they would repeat in silence.
+[[nodiscard]] ErrorCode error_of(const storage::Error& error) {
+    return error.code == storage::ErrorCode::kCorrupt ? ErrorCode::kCorruptMessage
+                                                      : to_wire(error.code);
+}
+
 bool is_unknown(ErrorCode error) {
     return error == ErrorCode::kUnknownTopicOrPartition || error == ErrorCode::kUnknownTopicId;
 }
@@ -157,7 +164,7 @@ private:
             if (part.diverges || part.error != ErrorCode::kNone) continue;
             auto got = part.log->read(read, patience);
             if (!got && got.error().code == storage::ErrorCode::kWouldBlock) return false;
-            part.error = got ? ErrorCode::kNone : to_wire(got.error().code);
+            part.error = got ? ErrorCode::kNone : error_of(got.error());
             if (!got) continue;
             part.read = std::move(*got);
             available_ += part.read.available_bytes;
