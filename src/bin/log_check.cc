@@ -15,7 +15,6 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <string>

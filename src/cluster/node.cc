@@ -26,6 +26,7 @@
 #include "cluster/session.h"
 #include "cluster/slot_table.h"
 #include "cluster/survey.h"
+#include "cluster/turn_thread.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -47,7 +48,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -73,62 +73,6 @@ std::optional<catalog::Holder> session_of(std::string_view name) {
     if (wrong != std::errc() || end != name.data() + dot || !incarnation) return std::nullopt;
     return catalog::Holder{base::BrokerId(id), base::Incarnation{*incarnation}};
 }
-
-/// Runs `turn` on a thread of its own, again and again: when woken, and by the time that the last
-/// turn gave.
-class Loop {
-public:
-    using Turn = std::function<base::Clock::Steady()>;
-
-    Loop(std::string name, base::Clock& clock, Turn turn)
-        : name_(std::move(name)), clock_(clock), turn_(std::move(turn)) {}
-    ~Loop() { stop(); }
-    Loop(const Loop&) = delete;
-    Loop& operator=(const Loop&) = delete;
-
-    void start() {
-        thread_ = std::thread([this] { base::run_thread(name_, [this] { run(); }); });
-    }
-    void wake() KAAS_EXCLUDES(mutex_) {
-        base::MutexLock lock(mutex_);
-        woken_ = true;
-        changed_.notify_all();
-    }
-    void stop() KAAS_EXCLUDES(mutex_) {
-        {
-            base::MutexLock lock(mutex_);
-            stopping_ = true;
-            changed_.notify_all();
-        }
-        if (thread_.joinable()) thread_.join();
-    }
-
-private:
-    void run() KAAS_EXCLUDES(mutex_) {
-        while (true) {
-            const auto next = turn_();
-            base::MutexLock lock(mutex_);
-            while (!woken_ && !stopping_) {
-                const auto now = clock_.now();
-                if (next <= now) break;
-                // Never for long: the clock may be one that a test moves.
-                changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(
-                                              next - now, std::chrono::seconds(1)));
-            }
-            if (stopping_) return;
-            woken_ = false;
-        }
-    }
-
-    const std::string name_;
-    base::Clock& clock_;
-    const Turn turn_;
-    base::Mutex mutex_;
-    base::CondVar changed_;
-    bool woken_ KAAS_GUARDED_BY(mutex_) = false;
-    bool stopping_ KAAS_GUARDED_BY(mutex_) = false;
-    std::thread thread_;
-};
 
 }  // namespace
 
@@ -204,16 +148,17 @@ private:
     std::unique_ptr<NodeMetrics> metrics_;
     std::atomic<bool> lost_ = false;
     std::set<std::string> fenced_;  ///< volumes, of the watch thread
-    std::unique_ptr<Loop> control_;
-    std::unique_ptr<Loop> watch_;
+    std::unique_ptr<TurnThread> control_;
+    std::unique_ptr<TurnThread> watch_;
     bool stopped_ = false;
 };
 
 Result<void> Node::Impl::start() {
     KAAS_ASSERT(!options_.volumes.empty());
     control_ =
-        std::make_unique<Loop>("kaas-control", *options_.clock, [this] { return control(); });
-    watch_ = std::make_unique<Loop>("kaas-watch", *options_.clock, [this] { return watch(); });
+        std::make_unique<TurnThread>("kaas-control", *options_.clock, [this] { return control(); });
+    watch_ =
+        std::make_unique<TurnThread>("kaas-watch", *options_.clock, [this] { return watch(); });
     KAAS_TRY(lock_signed());
     KAAS_TRY(look());
     options_.controller.slot_volume = survey_.slot_volume;

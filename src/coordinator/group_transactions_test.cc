@@ -14,7 +14,6 @@
 #include <initializer_list>
 #include <optional>
 #include <utility>
-#include <variant>
 
 namespace kaas::coordinator::testing {
 namespace {

@@ -16,7 +16,6 @@
 #include <list>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace kaas::coordinator {
 namespace {

@@ -6,6 +6,8 @@
 #include "storage/volume.h"
 
 #include <algorithm>
+#include <expected>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>

@@ -26,15 +26,15 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 

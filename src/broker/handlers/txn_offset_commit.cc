@@ -13,7 +13,6 @@
 #include <expected>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace kaas::broker {

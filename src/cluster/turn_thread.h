@@ -1,0 +1,72 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace kaas::cluster {
+
+/// Runs `turn` on a thread of its own, again and again: when woken, and by the time that the last
+/// turn gave.
+class TurnThread {
+public:
+    using Turn = std::function<base::Clock::Steady()>;
+
+    TurnThread(std::string name, base::Clock& clock, Turn turn)
+        : name_(std::move(name)), clock_(clock), turn_(std::move(turn)) {}
+    ~TurnThread() { stop(); }
+    TurnThread(const TurnThread&) = delete;
+    TurnThread& operator=(const TurnThread&) = delete;
+
+    void start() {
+        thread_ = std::thread([this] { base::run_thread(name_, [this] { run(); }); });
+    }
+    void wake() KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        woken_ = true;
+        changed_.notify_all();
+    }
+    void stop() KAAS_EXCLUDES(mutex_) {
+        {
+            base::MutexLock lock(mutex_);
+            stopping_ = true;
+            changed_.notify_all();
+        }
+        if (thread_.joinable()) thread_.join();
+    }
+
+private:
+    void run() KAAS_EXCLUDES(mutex_) {
+        while (true) {
+            const auto next = turn_();
+            base::MutexLock lock(mutex_);
+            while (!woken_ && !stopping_) {
+                const auto now = clock_.now();
+                if (next <= now) break;
+                // Never for long: the clock may be one that a test moves.
+                changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(
+                                              next - now, std::chrono::seconds(1)));
+            }
+            if (stopping_) return;
+            woken_ = false;
+        }
+    }
+
+    const std::string name_;
+    base::Clock& clock_;
+    const Turn turn_;
+    base::Mutex mutex_;
+    base::CondVar changed_;
+    bool woken_ KAAS_GUARDED_BY(mutex_) = false;
+    bool stopping_ KAAS_GUARDED_BY(mutex_) = false;
+    std::thread thread_;
+};
+
+}  // namespace kaas::cluster
