@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// What is looked at before bytes that an earlier life wrote are served (docs/decisions/0024).
+// What is looked at before bytes that an earlier life wrote are served (docs/decisions/0025).
 
 namespace kaas::storage {
 
