@@ -42,7 +42,7 @@ struct Newest {
     for (const auto epoch : epochs) {
         auto state = read_epoch(volume, path, epoch);
         if (!state && state.error().code == ErrorCode::kNotFound) continue;
-        if (!state) return fail(state.error().code, std::move(state).error().context);
+        if (!state) return fail(state.error().code, state.error().context);
         newest.state = std::move(*state);
         if (newest.state) break;
     }

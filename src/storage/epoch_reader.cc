@@ -28,8 +28,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// What is larger is no file of ours: a control log with 100,000 partitions takes a hundredth of it,
-/// a slot with ten million offsets half.
+/// What is larger is no file of ours: a control log with 100,000 partitions takes a hundredth of
+/// it, a slot with ten million offsets half.
 constexpr std::size_t kFileLimitBytes = std::size_t{2} << 30;
 
 std::unexpected<Error> corrupt(std::string_view name, std::size_t offset, std::string_view why) {

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-// Of one partition's log, this file has the commit cycle's side, the files of the epoch and the jobs
-// on the pool; partition_log_open.cc how it comes to be; _append checks, offsets and producers;
-// _read what readers and watchers call; _checkpoint what is recorded as synced; _upkeep what leaves
-// it; _compaction what the cleaner asks of it; _release how its epoch is handed back.
+// Of one partition's log, this file has the commit cycle's side, the files of the epoch and the
+// jobs on the pool; partition_log_open.cc how it comes to be; _append checks, offsets and
+// producers; _read what readers and watchers call; _checkpoint what is recorded as synced; _upkeep
+// what leaves it; _compaction what the cleaner asks of it; _release how its epoch is handed back.
 
 namespace kaas::storage {
 

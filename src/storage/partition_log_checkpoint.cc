@@ -6,8 +6,8 @@
 #include "storage/volume.h"
 
 #include <algorithm>
-#include <expected>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <utility>

@@ -6,6 +6,7 @@
 #include "storage/volume.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 

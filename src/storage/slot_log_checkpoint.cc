@@ -6,7 +6,6 @@
 #include "storage/slot_recovery.h"
 #include "storage/volume.h"
 
-#include <expected>
 #include <memory>
 #include <optional>
 #include <utility>
