@@ -162,7 +162,14 @@ def delete_records(broker, before):
     assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
 
 
-@pytest.mark.parametrize(("retention_ms", "restarts"), [(-1, False), (-1, True), (60000, False)],
+def log_start(broker):
+    with Connection(broker.bootstrap) as connection:
+        answer = connection.call("ListOffsets", 7, {"replica_id": -1, "isolation_level": 0, "topics": [
+            {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -2}]}]})
+    return answer["topics"][0]["partitions"][0]["offset"]
+
+
+@pytest.mark.parametrize(("retention_ms", "restarts"), [(-1, False), (-1, True), (30000, False)],
                          ids=["delete", "restart-delete", "retention"])
 def test_a_volume_filled_by_producing_heals_by_itself(chaos, kaas_factory, retention_ms, restarts):
     chaos.tell(f"size {100 << 20}")
@@ -181,6 +188,7 @@ def test_a_volume_filled_by_producing_heals_by_itself(chaos, kaas_factory, reten
         assert len(read_all(broker.bootstrap, TOPIC)) >= known, "a full volume is read on"
         if retention_ms == -1:
             delete_records(broker, known // 2)
+        until(lambda: log_start(broker) > 0, "records go")
         until(lambda: health(broker)["full_volumes"] == [], "there is room again")
         until(lambda: len(writer.acknowledged) > known + 50, "producing goes on")
         chaos.tell("size 0")
