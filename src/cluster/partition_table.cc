@@ -202,20 +202,17 @@ void PartitionTable::Impl::release(std::span<const Closing> closings) const {
     for (const auto& closing : closings) {
         if (!closing.discarded) logs.push_back(closing.log);
     }
-    const auto released = storage::PartitionLog::release_together(logs, release_patience());
+    std::chrono::milliseconds patience{};
+    {
+        base::MutexLock lock(mutex_);
+        patience = release_patience_.left();
+    }
+    const auto released = storage::PartitionLog::release_together(logs, patience);
     for (std::size_t i = 0; i < logs.size(); ++i) {
         if (released[i]) continue;
         base::log::warn("cluster", "{}: released without a last line: {}", logs[i]->directory(),
                         released[i].error().context);
     }
-}
-
-std::chrono::milliseconds PartitionTable::Impl::release_patience() const {
-    base::MutexLock lock(mutex_);
-    if (!release_by_) return options_.release_patience;
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*release_by_ - options_.clock->now());
-    return std::max(left, std::chrono::milliseconds(0));
 }
 
 void PartitionTable::Impl::finish(Batch& batch) {
@@ -436,8 +433,7 @@ bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
     {
         base::MutexLock lock(mutex_);
         closing_ = true;
-        // Half of it stays for those behind them in the queue, whose volume may be well.
-        release_by_ = now + std::min(patience / 2, options_.release_patience);
+        release_patience_.close_within(patience);
         auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
         for (const auto& [id, local] : topics_) {
             for (const auto& partition : local.partitions) {

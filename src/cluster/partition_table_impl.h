@@ -9,6 +9,7 @@
 #include "cluster/hosted_partition.h"
 #include "cluster/jobs.h"
 #include "cluster/partition_table.h"
+#include "cluster/release_patience.h"
 #include "cluster/table_view.h"
 #include "cluster/tenancy.h"
 #include "cluster/versioned.h"
@@ -135,7 +136,6 @@ private:
     /// Closes some of those that wait for it, all of one volume, together.
     void close_some() KAAS_EXCLUDES(mutex_);
     void release(std::span<const Closing> closings) const KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_EXCLUDES(mutex_);
     void finish(Batch& batch) KAAS_REQUIRES(mutex_);
 
     void carry(const HostedPartitionPtr& partition) KAAS_EXCLUDES(mutex_);
@@ -191,8 +191,8 @@ private:
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
     bool sweeping_ KAAS_GUARDED_BY(mutex_) = false;
     std::map<std::string, storage::JournalSweeper> sweepers_;  ///< by volume; of the sweeping job
-    /// While all logs close: when the last of them stops waiting for its cycle.
-    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);
+    ReleasePatience release_patience_ KAAS_GUARDED_BY(mutex_){*options_.clock,
+                                                              options_.release_patience};
 };
 
 template <class Step>

@@ -9,6 +9,7 @@
 #include "catalog/model.h"
 #include "catalog/slot.h"
 #include "cluster/jobs.h"
+#include "cluster/release_patience.h"
 #include "cluster/slot_host.h"
 #include "cluster/tenancy.h"
 #include "cluster/write_trials.h"
@@ -95,8 +96,6 @@ private:
     /// Releases all that wait for it.
     void release_some() KAAS_EXCLUDES(mutex_);
 
-    [[nodiscard]] std::chrono::milliseconds release_patience() const KAAS_REQUIRES(mutex_);
-
     void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(const HostedSlotPtr& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
     void look_at_log(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
@@ -118,7 +117,8 @@ private:
     std::vector<HostedSlotPtr> leaving_ KAAS_GUARDED_BY(mutex_);  ///< wait for their release
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
-    std::optional<base::Clock::Steady> release_by_ KAAS_GUARDED_BY(mutex_);  ///< while it closes
+    ReleasePatience release_patience_ KAAS_GUARDED_BY(mutex_){*options_.clock,
+                                                              options_.release_patience};
 };
 
 bool SlotTable::Impl::apply(const catalog::ImagePtr& next) {
@@ -260,7 +260,7 @@ void SlotTable::Impl::release_some() {
     std::chrono::milliseconds patience{};
     {
         base::MutexLock lock(mutex_);
-        patience = release_patience();
+        patience = release_patience_.left();
         slots = std::exchange(leaving_, {});
         for (const auto& slot : slots) logs.push_back(slot->log);
     }
@@ -280,13 +280,6 @@ void SlotTable::Impl::release_some() {
         }
     }
     flush();
-}
-
-std::chrono::milliseconds SlotTable::Impl::release_patience() const {
-    if (!release_by_) return options_.release_patience;
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*release_by_ - options_.clock->now());
-    return std::max(left, std::chrono::milliseconds(0));
 }
 
 // ---- upkeep -----------------------------------------------------------------------------------
@@ -362,7 +355,7 @@ bool SlotTable::Impl::close(std::chrono::milliseconds patience) {
     {
         base::MutexLock lock(mutex_);
         closing_ = true;
-        release_by_ = options_.clock->now() + std::min(patience / 2, options_.release_patience);
+        release_patience_.close_within(patience);
         auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
         for (const auto& [id, slot] : slots_) aim(slot, std::nullopt, nobody);
     }
