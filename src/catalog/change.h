@@ -56,6 +56,12 @@ struct BrokerGone {
     base::BrokerId broker;
 };
 
+/// The broker is about to leave: until it registers again it serves what it has, and is given
+/// nothing new.
+struct BrokerDraining {
+    base::BrokerId broker;
+};
+
 /// The broker's present incarnations lead again what its earlier ones led, each partition under its
 /// next leader epoch: one line for a restart, however many partitions there are (DESIGN 6).
 struct LeadershipRenewed {
@@ -80,6 +86,12 @@ struct PartitionEpoch {
     friend auto operator<=>(const PartitionEpoch&, const PartitionEpoch&) = default;
 };
 
+/// The controller wants these epochs back, each the newest of its partition (DESIGN 9): what
+/// follows is `Released`, or a new epoch because the holder died.
+struct AskedBack {
+    std::vector<PartitionEpoch> epochs;
+};
+
 /// Holders gave these epochs up, for ever.
 struct Released {
     std::vector<PartitionEpoch> epochs;
@@ -101,9 +113,9 @@ struct Opened {
 [[nodiscard]] bool is_news(const Partition& partition, const PartitionEpoch& released);
 [[nodiscard]] bool is_news(const Partition& partition, const OpenedEpoch& opened);
 
-using Change =
-    std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted, TopicReclaimed,
-                 BrokerRegistered, BrokerGone, LeadershipRenewed, Assigned, Released, Opened>;
+using Change = std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted,
+                            TopicReclaimed, BrokerRegistered, BrokerGone, BrokerDraining,
+                            LeadershipRenewed, Assigned, AskedBack, Released, Opened>;
 
 /// The line of a change: `{"change":"topic-created",...}`.
 [[nodiscard]] boost::json::object to_json(const Change& change);

@@ -96,6 +96,11 @@ struct Encoder {
         out.emplace("broker", change.broker.value());
         return out;
     }
+    json::object operator()(const BrokerDraining& change) const {
+        auto out = line("broker-draining");
+        out.emplace("broker", change.broker.value());
+        return out;
+    }
     json::object operator()(const LeadershipRenewed& change) const {
         auto out = line("leadership-renewed");
         out.emplace("broker", change.broker.value());
@@ -116,6 +121,11 @@ struct Encoder {
                             {"volume", one.volume}});
         }
         out.emplace("assignments", std::move(list));
+        return out;
+    }
+    json::object operator()(const AskedBack& change) const {
+        auto out = line("asked-back");
+        out.emplace("partitions", to_json(change.epochs));
         return out;
     }
     json::object operator()(const Released& change) const {
@@ -198,9 +208,10 @@ Result<Change> parse_of_broker(JsonFields& fields) {
     return T{base::BrokerId(fields.integer<std::int32_t>("broker"))};
 }
 
-Result<Change> parse_released(JsonFields& fields) {
+template <class T>
+Result<Change> parse_of_epochs(JsonFields& fields) {
     KAAS_TRY_ASSIGN(epochs, parse_epochs(fields));
-    return Released{std::move(epochs)};
+    return T{std::move(epochs)};
 }
 
 Result<Change> parse_opened(JsonFields& fields) {
@@ -229,9 +240,11 @@ constexpr std::array<std::pair<std::string_view, Parser>, std::variant_size_v<Ch
     {"topic-reclaimed", parse_of_topic<TopicReclaimed>},
     {"broker-registered", parse_broker_registered},
     {"broker-gone", parse_of_broker<BrokerGone>},
+    {"broker-draining", parse_of_broker<BrokerDraining>},
     {"leadership-renewed", parse_of_broker<LeadershipRenewed>},
     {"assigned", parse_assigned},
-    {"released", parse_released},
+    {"asked-back", parse_of_epochs<AskedBack>},
+    {"released", parse_of_epochs<Released>},
     {"opened", parse_opened},
 }};
 

@@ -43,6 +43,7 @@ void move_on(Partition& partition, Holder leader, base::LeaderEpoch epoch,
     partition.leader = leader;
     partition.leader_epoch = epoch;
     partition.released = false;
+    partition.asked_back = false;
 }
 
 void note_opened(Partition& partition, const OpenedEpoch& opened) {
@@ -162,6 +163,15 @@ public:
         return {};
     }
 
+    Result<void> operator()(const BrokerDraining& change) {
+        const auto* known = image_.broker(change.broker);
+        if (known == nullptr) return no_broker(change.broker);
+        auto draining = std::make_shared<Broker>(*known);
+        draining->draining = true;
+        image_.brokers_.insert_or_assign(change.broker, std::move(draining));
+        return {};
+    }
+
     Result<void> operator()(const LeadershipRenewed& change) {
         const auto* broker = image_.broker(change.broker);
         if (broker == nullptr) return no_broker(change.broker);
@@ -201,10 +211,25 @@ public:
         return {};
     }
 
+    Result<void> operator()(const AskedBack& change) {
+        KAAS_TRY(check_epochs(change.epochs));
+        for (const auto& one : change.epochs) {
+            const auto& partition = *image_.partition(one.partition);
+            if (one.epoch != partition.leader_epoch || partition.released) {
+                return misfit("epoch asked back of " + shown(one.partition) + " is not held");
+            }
+        }
+        for (const auto& one : change.epochs) edit(one.partition).asked_back = true;
+        return {};
+    }
+
     Result<void> operator()(const Released& change) {
         KAAS_TRY(check_epochs(change.epochs));
         for (const auto& one : change.epochs) {
-            if (is_news(*image_.partition(one.partition), one)) edit(one.partition).released = true;
+            if (!is_news(*image_.partition(one.partition), one)) continue;
+            auto& partition = edit(one.partition);
+            partition.released = true;
+            partition.asked_back = false;
         }
         return {};
     }

@@ -74,7 +74,7 @@ public:
         const auto id = chosen.id;
         const base::PartitionId index(below(static_cast<int>(chosen.partitions.size())));
         const auto& partition = *chosen.partition(index);
-        switch (below(9)) {
+        switch (below(11)) {
             case 0: return PartitionsAdded{id, {partition_of(any_broker(image))}};
             case 1:
                 return ConfigsChanged{id, {{"retention.ms", std::to_string(below(9))}, {"x", {}}}};
@@ -85,6 +85,10 @@ public:
             case 5: return Released{{{{id, index}, partition.leader_epoch}}};
             case 6: return opened({id, index}, partition);
             case 7: return reclaim_or_leave(image);
+            case 8: return BrokerDraining{any_broker(image).id};
+            case 9:
+                if (partition.released) return move(image, {id, index}, partition);
+                return AskedBack{{{{id, index}, partition.leader_epoch}}};
             default: return move(image, {id, index}, partition);
         }
     }
@@ -228,6 +232,43 @@ TEST_F(Sample, RenewalIsOncePerLife) {
     EXPECT_EQ(image_->topic("orders.eu")->partitions[1].leader_epoch, base::LeaderEpoch(0));
 }
 
+TEST_F(Sample, AskedBackEndsWithItsEpoch) {
+    const base::TopicPartition id{orders_.id, base::PartitionId(0)};
+    const auto ask_back = [&] {
+        apply(AskedBack{{{id, first().leader_epoch}}});
+        EXPECT_TRUE(first().asked_back);
+        EXPECT_EQ(image_->leader(first()), one_.id) << "it is held until it is released";
+    };
+    ask_back();
+    apply(Released{{{id, first().leader_epoch}}});
+    EXPECT_TRUE(first().released);
+    EXPECT_FALSE(first().asked_back);
+
+    apply(LeadershipRenewed{one_.id});
+    ask_back();
+    apply(Assigned{{{id, {one_.id}, first().leader, first().leader_epoch + 1, "main"}}});
+    EXPECT_FALSE(first().asked_back);
+
+    ask_back();
+    one_ = broker(1);
+    apply(BrokerRegistered{one_});
+    EXPECT_TRUE(first().asked_back);
+    apply(LeadershipRenewed{one_.id});
+    EXPECT_FALSE(first().asked_back);
+}
+
+TEST_F(Sample, BrokerDrainsUntilItsNextLifeOrItsEnd) {
+    const auto draining = [&] { return image_->broker(one_.id)->draining; };
+    apply(BrokerDraining{one_.id});
+    EXPECT_TRUE(draining());
+    EXPECT_EQ(image_->leader(first()), one_.id) << "it leads what it has";
+    apply(BrokerRegistered{one_});
+    EXPECT_FALSE(draining());
+    apply(BrokerDraining{one_.id});
+    apply(BrokerGone{one_.id});
+    EXPECT_FALSE(draining());
+}
+
 TEST_F(Sample, GoneBrokerStaysKnownButLeadsNothing) {
     apply(BrokerGone{one_.id});
     ASSERT_NE(image_->broker(one_.id), nullptr);
@@ -290,6 +331,10 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
     auto same_id = topic("other", one_);
     same_id.id = orders_.id;
     const base::LeaderEpoch next(1);
+    const base::TopicPartition released{orders_.id, base::PartitionId(1)};
+    const base::TopicPartition renewed{orders_.id, base::PartitionId(2)};
+    apply(Released{{{released, base::LeaderEpoch(0)}}});
+    apply(Assigned{{{renewed, {one_.id}, {}, next, "main"}}});
     const std::vector<std::pair<std::string, Change>> rows = {
         {"name taken", TopicCreated{same_name}},
         {"id taken", TopicCreated{same_id}},
@@ -307,6 +352,12 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
          Assigned{{{good, {one_.id}, {}, next, "main"}, {good, {one_.id}, {}, next, "main"}}}},
         {"epoch stands still", Assigned{{{good, {one_.id}, {}, base::LeaderEpoch(0), "main"}}}},
         {"release of a future epoch", Released{{{good, next}}}},
+        {"unknown broker drains", BrokerDraining{base::BrokerId(8)}},
+        {"second of two epochs asked back is a stranger's",
+         AskedBack{{{good, base::LeaderEpoch(0)}, {bad, base::LeaderEpoch(0)}}}},
+        {"future epoch asked back", AskedBack{{{good, next}}}},
+        {"past epoch asked back", AskedBack{{{renewed, base::LeaderEpoch(0)}}}},
+        {"released epoch asked back", AskedBack{{{released, base::LeaderEpoch(0)}}}},
         {"future epoch opened", Opened{{{good, next, base::kNoLeaderEpoch}}}},
         {"served from a later epoch", Opened{{{good, base::LeaderEpoch(0), next}}}},
     };

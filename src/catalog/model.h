@@ -43,6 +43,9 @@ struct Partition {
     base::LeaderEpoch leader_epoch{0};
     /// The leader gave this epoch up, for ever (DESIGN 9): nobody serves until the next one.
     bool released = false;
+    /// The controller wants this epoch back, to let another lead: its holder serves no more, and
+    /// releases it.
+    bool asked_back = false;
     /// Newest epoch whose holder has opened its log, and with it closed all epochs between the one
     /// that it serves from and its own: a taker's walk need look at neither.
     base::LeaderEpoch opened_epoch = base::kNoLeaderEpoch;

@@ -105,6 +105,7 @@ json::object to_json(const Partition& partition) {
         object.emplace("volumes", to_json(partition.runs));
     }
     if (partition.released) object.emplace("released", true);
+    if (partition.asked_back) object.emplace("asked_back", true);
     put_unknown(object, partition.unknown);
     return object;
 }
@@ -125,6 +126,7 @@ Result<Partition> parse_partition(const json::value& value) {
         partition.runs.push_back({base::LeaderEpoch(0), fields.text("volume")});
     }
     partition.released = fields.flag("released");
+    partition.asked_back = fields.flag("asked_back");
     partition.unknown = fields.unknown();
     KAAS_TRY(fields.fault());
     return partition;
