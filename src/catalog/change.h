@@ -62,6 +62,11 @@ struct BrokerDraining {
     base::BrokerId broker;
 };
 
+/// A broker that is gone is forgotten, but for the replicas that name it.
+struct BrokerUnregistered {
+    base::BrokerId broker;
+};
+
 /// The broker's present incarnations lead again what its earlier ones led, each partition under its
 /// next leader epoch: one line for a restart, however many partitions there are (DESIGN 6).
 struct LeadershipRenewed {
@@ -78,6 +83,17 @@ struct Assignment {
 };
 struct Assigned {
     std::vector<Assignment> assignments;
+};
+
+/// Who shall hold a partition, preferred leader first.
+struct ReplicaList {
+    base::TopicPartition partition;
+    std::vector<base::BrokerId> replicas;
+};
+/// Edits the replicas, without a new leader epoch. A list without the present leader is the
+/// partition's `target` until one of it leads; any other holds at once, and ends a target.
+struct ReplicasChanged {
+    std::vector<ReplicaList> lists;
 };
 
 struct PartitionEpoch {
@@ -113,9 +129,10 @@ struct Opened {
 [[nodiscard]] bool is_news(const Partition& partition, const PartitionEpoch& released);
 [[nodiscard]] bool is_news(const Partition& partition, const OpenedEpoch& opened);
 
-using Change = std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted,
-                            TopicReclaimed, BrokerRegistered, BrokerGone, BrokerDraining,
-                            LeadershipRenewed, Assigned, AskedBack, Released, Opened>;
+using Change =
+    std::variant<TopicCreated, PartitionsAdded, ConfigsChanged, TopicDeleted, TopicReclaimed,
+                 BrokerRegistered, BrokerGone, BrokerDraining, BrokerUnregistered,
+                 LeadershipRenewed, Assigned, ReplicasChanged, AskedBack, Released, Opened>;
 
 /// The line of a change: `{"change":"topic-created",...}`.
 [[nodiscard]] boost::json::object to_json(const Change& change);

@@ -101,6 +101,11 @@ struct Encoder {
         out.emplace("broker", change.broker.value());
         return out;
     }
+    json::object operator()(const BrokerUnregistered& change) const {
+        auto out = line("broker-unregistered");
+        out.emplace("broker", change.broker.value());
+        return out;
+    }
     json::object operator()(const LeadershipRenewed& change) const {
         auto out = line("leadership-renewed");
         out.emplace("broker", change.broker.value());
@@ -110,17 +115,26 @@ struct Encoder {
         auto out = line("assigned");
         json::array list;
         for (const auto& one : change.assignments) {
-            json::array replicas;
-            for (auto id : one.replicas) replicas.emplace_back(id.value());
             list.push_back({{"topic", one.partition.topic.uuid.to_string()},
                             {"partition", one.partition.partition.value()},
-                            {"replicas", std::move(replicas)},
+                            {"replicas", catalog::to_json(one.replicas)},
                             {"leader", one.leader.broker.value()},
                             {"incarnation", one.leader.incarnation.uuid.to_string()},
                             {"epoch", one.leader_epoch.value()},
                             {"volume", one.volume}});
         }
         out.emplace("assignments", std::move(list));
+        return out;
+    }
+    json::object operator()(const ReplicasChanged& change) const {
+        auto out = line("replicas-changed");
+        json::array list;
+        for (const auto& [id, replicas] : change.lists) {
+            list.push_back({{"topic", id.topic.uuid.to_string()},
+                            {"partition", id.partition.value()},
+                            {"replicas", catalog::to_json(replicas)}});
+        }
+        out.emplace("partitions", std::move(list));
         return out;
     }
     json::object operator()(const AskedBack& change) const {
@@ -185,15 +199,25 @@ Result<Change> parse_assigned(JsonFields& fields) {
         Assignment one;
         one.partition = {base::TopicId{entry.uuid("topic")},
                          base::PartitionId(entry.integer<std::int32_t>("partition"))};
-        for (const auto& id : entry.array("replicas")) {
-            one.replicas.emplace_back(entry.as_integer<std::int32_t>(id, "replicas"));
-        }
+        one.replicas = parse_brokers(entry, "replicas");
         one.leader = {base::BrokerId(entry.integer<std::int32_t>("leader")),
                       base::Incarnation{entry.uuid("incarnation")}};
         one.leader_epoch = base::LeaderEpoch(entry.integer<std::int32_t>("epoch"));
         one.volume = entry.text("volume");
         KAAS_TRY(entry.fault());
         change.assignments.push_back(std::move(one));
+    }
+    return change;
+}
+
+Result<Change> parse_replicas_changed(JsonFields& fields) {
+    ReplicasChanged change;
+    for (const auto& value : fields.array("partitions")) {
+        JsonFields entry(value, "partition's replicas");
+        change.lists.push_back({{base::TopicId{entry.uuid("topic")},
+                                 base::PartitionId(entry.integer<std::int32_t>("partition"))},
+                                parse_brokers(entry, "replicas")});
+        KAAS_TRY(entry.fault());
     }
     return change;
 }
@@ -241,8 +265,10 @@ constexpr std::array<std::pair<std::string_view, Parser>, std::variant_size_v<Ch
     {"broker-registered", parse_broker_registered},
     {"broker-gone", parse_of_broker<BrokerGone>},
     {"broker-draining", parse_of_broker<BrokerDraining>},
+    {"broker-unregistered", parse_of_broker<BrokerUnregistered>},
     {"leadership-renewed", parse_of_broker<LeadershipRenewed>},
     {"assigned", parse_assigned},
+    {"replicas-changed", parse_replicas_changed},
     {"asked-back", parse_of_epochs<AskedBack>},
     {"released", parse_of_epochs<Released>},
     {"opened", parse_opened},

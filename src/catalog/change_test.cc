@@ -34,6 +34,8 @@ TEST(Change, FaultyLinesAreRefusedWithTheirFault) {
         {R"({"change":"released","partitions":[7]})", "partition's epoch is not an object"},
         {R"({"change":"released","partitions":{}})", "released has no list 'partitions'"},
         {R"({"change":"asked-back","partitions":[{}]})", "partition's epoch has no 'topic'"},
+        {R"({"change":"replicas-changed","partitions":[{}]})",
+         "partition's replicas has no 'topic'"},
         {R"({"change":"broker-draining"})", "broker-draining has no 'broker'"},
         {R"({"change":"configs-changed","broker":1,"values":{"a":1}})",
          "configs-changed has no text 'a'"},

@@ -46,6 +46,10 @@ void move_on(Partition& partition, Holder leader, base::LeaderEpoch epoch,
     partition.asked_back = false;
 }
 
+bool contains(const std::vector<base::BrokerId>& brokers, base::BrokerId id) {
+    return std::ranges::find(brokers, id) != brokers.end();
+}
+
 void note_opened(Partition& partition, const OpenedEpoch& opened) {
     partition.opened_epoch = opened.epoch;
     partition.written_epoch = std::max(partition.written_epoch, opened.written);
@@ -172,6 +176,14 @@ public:
         return {};
     }
 
+    Result<void> operator()(const BrokerUnregistered& change) {
+        const auto* known = image_.broker(change.broker);
+        if (known == nullptr) return no_broker(change.broker);
+        if (known->living()) return misfit("a living broker is unregistered");
+        image_.brokers_.erase(change.broker);
+        return {};
+    }
+
     Result<void> operator()(const LeadershipRenewed& change) {
         const auto* broker = image_.broker(change.broker);
         if (broker == nullptr) return no_broker(change.broker);
@@ -206,7 +218,25 @@ public:
         for (const auto& one : change.assignments) {
             auto& partition = edit(one.partition);
             partition.replicas = one.replicas;
+            if (contains(partition.target, one.leader.broker)) partition.target.clear();
             move_on(partition, one.leader, one.leader_epoch, one.volume);
+        }
+        return {};
+    }
+
+    Result<void> operator()(const ReplicasChanged& change) {
+        for (const auto& [id, replicas] : change.lists) {
+            if (image_.partition(id) == nullptr) return no_partition(id);
+            if (replicas.empty()) return misfit("no replicas of " + shown(id));
+        }
+        for (const auto& [id, replicas] : change.lists) {
+            auto& partition = edit(id);
+            if (!image_.led(partition) || contains(replicas, partition.leader.broker)) {
+                partition.replicas = replicas;
+                partition.target.clear();
+            } else {
+                partition.target = replicas;
+            }
         }
         return {};
     }

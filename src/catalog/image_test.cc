@@ -74,7 +74,7 @@ public:
         const auto id = chosen.id;
         const base::PartitionId index(below(static_cast<int>(chosen.partitions.size())));
         const auto& partition = *chosen.partition(index);
-        switch (below(11)) {
+        switch (below(12)) {
             case 0: return PartitionsAdded{id, {partition_of(any_broker(image))}};
             case 1:
                 return ConfigsChanged{id, {{"retention.ms", std::to_string(below(9))}, {"x", {}}}};
@@ -89,6 +89,7 @@ public:
             case 9:
                 if (partition.released) return move(image, {id, index}, partition);
                 return AskedBack{{{{id, index}, partition.leader_epoch}}};
+            case 10: return ReplicasChanged{{{{id, index}, {any_broker(image).id}}}};
             default: return move(image, {id, index}, partition);
         }
     }
@@ -109,6 +110,9 @@ private:
     }
     Change reclaim_or_leave(const Image& image) {
         if (!image.deletions().empty()) return TopicReclaimed{image.deletions().begin()->first};
+        if (const auto& some = any_broker(image); !some.living() && image.brokers().size() > 1) {
+            return BrokerUnregistered{some.id};
+        }
         return BrokerGone{any_broker(image).id};
     }
     Change opened(base::TopicPartition id, const Partition& partition) {
@@ -269,6 +273,42 @@ TEST_F(Sample, BrokerDrainsUntilItsNextLifeOrItsEnd) {
     EXPECT_FALSE(draining());
 }
 
+TEST_F(Sample, LeaderStaysAmongTheReplicasUntilAnotherOfTheTargetLeads) {
+    const base::TopicPartition id{orders_.id, base::PartitionId(0)};
+    const auto two = broker(2);
+    apply(BrokerRegistered{two});
+    using Brokers = std::vector<base::BrokerId>;
+    const auto change = [&](const Brokers& replicas) { apply(ReplicasChanged{{{id, replicas}}}); };
+    change({two.id, one_.id});
+    EXPECT_EQ(first().replicas, (Brokers{two.id, one_.id}));
+    EXPECT_TRUE(first().target.empty());
+
+    change({two.id});
+    EXPECT_EQ(first().replicas, (Brokers{two.id, one_.id}));
+    EXPECT_EQ(first().target, Brokers{two.id});
+    const auto epoch = first().leader_epoch;
+    apply(Assigned{{{id, first().replicas, first().leader, epoch + 1, "main"}}});
+    EXPECT_EQ(first().target, Brokers{two.id}) << "the old leader has it again";
+    change(first().replicas);
+    EXPECT_TRUE(first().target.empty()) << "called off";
+
+    change({two.id});
+    apply(Assigned{{{id, {two.id}, {two.id, two.sessions.begin()->second}, epoch + 2, "main"}}});
+    EXPECT_EQ(first().replicas, Brokers{two.id});
+    EXPECT_TRUE(first().target.empty());
+
+    apply(BrokerGone{two.id});
+    change({one_.id});
+    EXPECT_EQ(first().replicas, Brokers{one_.id}) << "nobody leads, so nobody has to stay";
+}
+
+TEST_F(Sample, UnregisteredBrokerIsForgotten) {
+    apply(BrokerGone{one_.id});
+    apply(BrokerUnregistered{one_.id});
+    EXPECT_EQ(image_->broker(one_.id), nullptr);
+    EXPECT_EQ(image_->leader(first()), kNoBroker);
+}
+
 TEST_F(Sample, GoneBrokerStaysKnownButLeadsNothing) {
     apply(BrokerGone{one_.id});
     ASSERT_NE(image_->broker(one_.id), nullptr);
@@ -352,6 +392,11 @@ TEST_F(Sample, ChangesThatDoNotFitLeaveNoTrace) {
          Assigned{{{good, {one_.id}, {}, next, "main"}, {good, {one_.id}, {}, next, "main"}}}},
         {"epoch stands still", Assigned{{{good, {one_.id}, {}, base::LeaderEpoch(0), "main"}}}},
         {"release of a future epoch", Released{{{good, next}}}},
+        {"living broker unregistered", BrokerUnregistered{one_.id}},
+        {"unknown broker unregistered", BrokerUnregistered{base::BrokerId(8)}},
+        {"second of two lists is a stranger's",
+         ReplicasChanged{{{good, {base::BrokerId(2)}}, {bad, {one_.id}}}}},
+        {"no replicas", ReplicasChanged{{{good, {}}}}},
         {"unknown broker drains", BrokerDraining{base::BrokerId(8)}},
         {"second of two epochs asked back is a stranger's",
          AskedBack{{{good, base::LeaderEpoch(0)}, {bad, base::LeaderEpoch(0)}}}},

@@ -39,6 +39,9 @@ struct EpochRun {
 struct Partition {
     /// Ordered; the head is the preferred leader. Metadata's `replicas` (DESIGN 8).
     std::vector<base::BrokerId> replicas;
+    /// What `replicas` becomes once one of these leads; empty: it stays as it is. The present
+    /// leader is not among them, for it is always among the replicas.
+    std::vector<base::BrokerId> target{};
     Holder leader;
     base::LeaderEpoch leader_epoch{0};
     /// The leader gave this epoch up, for ever (DESIGN 9): nobody serves until the next one.

@@ -85,10 +85,22 @@ Result<BrokerVolume> parse_broker_volume(const json::value& value) {
 
 }  // namespace
 
+json::array to_json(const std::vector<base::BrokerId>& brokers) {
+    json::array list;
+    for (auto id : brokers) list.emplace_back(id.value());
+    return list;
+}
+
+std::vector<base::BrokerId> parse_brokers(JsonFields& fields, std::string_view key) {
+    std::vector<base::BrokerId> brokers;
+    for (const auto& id : fields.array(key)) {
+        brokers.emplace_back(fields.as_integer<std::int32_t>(id, key));
+    }
+    return brokers;
+}
+
 json::object to_json(const Partition& partition) {
-    json::array replicas;
-    for (auto id : partition.replicas) replicas.emplace_back(id.value());
-    json::object object{{"replicas", std::move(replicas)},
+    json::object object{{"replicas", to_json(partition.replicas)},
                         {"leader", partition.leader.broker.value()},
                         {"incarnation", partition.leader.incarnation.uuid.to_string()},
                         {"epoch", partition.leader_epoch.value()}};
@@ -104,6 +116,7 @@ json::object to_json(const Partition& partition) {
     } else {
         object.emplace("volumes", to_json(partition.runs));
     }
+    if (!partition.target.empty()) object.emplace("target", to_json(partition.target));
     if (partition.released) object.emplace("released", true);
     if (partition.asked_back) object.emplace("asked_back", true);
     put_unknown(object, partition.unknown);
@@ -113,9 +126,8 @@ json::object to_json(const Partition& partition) {
 Result<Partition> parse_partition(const json::value& value) {
     JsonFields fields(value, "partition");
     Partition partition;
-    for (const auto& id : fields.array("replicas")) {
-        partition.replicas.emplace_back(fields.as_integer<std::int32_t>(id, "replicas"));
-    }
+    partition.replicas = parse_brokers(fields, "replicas");
+    if (fields.has("target")) partition.target = parse_brokers(fields, "target");
     partition.leader.broker = base::BrokerId(fields.integer<std::int32_t>("leader"));
     partition.leader.incarnation.uuid = fields.uuid("incarnation");
     partition.leader_epoch = base::LeaderEpoch(fields.integer<std::int32_t>("epoch"));
