@@ -130,26 +130,6 @@ std::optional<Placement> lead(const catalog::Image& image, std::vector<base::Bro
     return std::nullopt;
 }
 
-std::optional<Placement> lead_again(const catalog::Image& image,
-                                    const catalog::Partition& partition) {
-    const auto* leader = image.broker(partition.leader.broker);
-    if (leader != nullptr && !leader->draining) {
-        auto session = leader->sessions.find(partition.volume());
-        if (session != leader->sessions.end()) {
-            return Placement{partition.replicas, {leader->id, session->second}, partition.volume()};
-        }
-    }
-    // Elsewhere only where the data is: on another volume it would open empty.
-    for (auto id : partition.replicas) {
-        const auto* broker = image.broker(id);
-        if (broker == nullptr) continue;
-        auto session = broker->sessions.find(partition.volume());
-        if (session == broker->sessions.end()) continue;
-        return Placement{partition.replicas, {id, session->second}, partition.volume()};
-    }
-    return std::nullopt;
-}
-
 catalog::Partition new_partition(const Placement& placement) {
     catalog::Partition partition;
     partition.replicas = placement.replicas;

@@ -62,12 +62,6 @@ private:
 [[nodiscard]] std::optional<Placement> lead(const catalog::Image& image,
                                             std::vector<base::BrokerId> replicas, VolumeUse& use);
 
-/// A new epoch for a partition whose leader has given up its last one: the same broker on the same
-/// volume while it lives and stays, so that nothing moves for a failed disk operation; else the
-/// next replica that has the volume. Empty when none has: the partition waits for it.
-[[nodiscard]] std::optional<Placement> lead_again(const catalog::Image& image,
-                                                  const catalog::Partition& partition);
-
 /// A partition that has never been written, under its first leader epoch.
 [[nodiscard]] catalog::Partition new_partition(const Placement& placement);
 

@@ -9,6 +9,7 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "catalog/slot.h"
+#include "cluster/testing_members.h"
 
 #include <gtest/gtest.h>
 
@@ -22,24 +23,6 @@
 
 namespace kaas::cluster {
 namespace {
-
-struct Member {
-    int id;
-    std::vector<std::string> volumes{"main"};
-    bool draining = false;
-};
-
-catalog::ImagePtr cluster(const std::vector<Member>& members) {
-    catalog::ImageEditor editor("c");
-    for (const auto& member : members) {
-        catalog::Broker broker{.id = base::BrokerId(member.id), .draining = member.draining};
-        for (const auto& volume : member.volumes) {
-            broker.sessions.emplace(volume, base::Incarnation{base::Uuid::random()});
-        }
-        EXPECT_TRUE(editor.apply(catalog::BrokerRegistered{broker}));
-    }
-    return std::move(editor).finish();
-}
 
 std::vector<Placement> spread(const catalog::Image& image, std::size_t count, std::size_t factor) {
     return place(image, count, factor, VolumeUse(image));
@@ -203,21 +186,6 @@ TEST(Balancer, FirstLivingReplicaLeads) {
     EXPECT_EQ(led->leader.broker, base::BrokerId(2));
     EXPECT_EQ(led->replicas, replicas);
     EXPECT_FALSE(lead(*image, {base::BrokerId(1)}, use));
-}
-
-TEST(Balancer, FailedLogStaysWithItsBrokerAndVolume) {
-    const auto image =
-        cluster({{.id = 1, .volumes = {"a", "b"}}, {.id = 2, .volumes = {"a", "b"}}});
-    catalog::Partition partition;
-    partition.replicas = {base::BrokerId(2), base::BrokerId(1)};
-    partition.leader.broker = base::BrokerId(1);
-    partition.runs = {{base::LeaderEpoch(0), "b"}};
-    const auto again = lead_again(*image, partition);
-    ASSERT_TRUE(again);
-    EXPECT_EQ(again->leader.broker, base::BrokerId(1));
-    EXPECT_EQ(again->volume, "b");
-    partition.leader.broker = base::BrokerId(9);  // gone: the next replica
-    EXPECT_EQ(lead_again(*image, partition)->leader.broker, base::BrokerId(2));
 }
 
 }  // namespace

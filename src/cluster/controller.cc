@@ -9,9 +9,9 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "cluster/admin.h"
-#include "cluster/balancer.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
+#include "cluster/leadership.h"
 #include "cluster/reign.h"
 #include "cluster/topic_admin.h"
 #include "storage/error.h"
@@ -69,6 +69,29 @@ std::set<base::BrokerId> living_brokers(const catalog::Image& image) {
     return living;
 }
 
+void assign_homeless(Draft& draft) {
+    auto assignments = place_homeless(draft.image());
+    if (!assignments.empty()) draft.add(catalog::Assigned{std::move(assignments)});
+}
+
+/// Nobody writes under `ended` any more.
+void end_sessions(base::BrokerId id, const Sessions& ended, Draft& draft) {
+    const auto* known = draft.image().broker(id);
+    if (known == nullptr) return;
+    auto left = *known;
+    std::erase_if(left.sessions, [&](const auto& session) {
+        auto found = ended.find(session.first);
+        return found != ended.end() && found->second == session.second;
+    });
+    if (left.sessions.size() == known->sessions.size()) return;
+    if (left.living()) {
+        draft.add(catalog::BrokerRegistered{std::move(left)});
+    } else {
+        draft.add(catalog::BrokerGone{id});
+    }
+    assign_homeless(draft);
+}
+
 /// Reports may be late: of topics that are gone, of epochs that are over.
 template <class Report>
 std::vector<Report> still_news(const std::set<Report>& reports, const catalog::Image& image) {
@@ -100,6 +123,7 @@ void Controller::begin(Reign reign) {
     reign_ = std::move(reign);
     next_producer_ = 0;
     untidy_ = true;
+    look_for_homeless_ = true;
     ended_by_.reset();
     reigning_.store(true, std::memory_order_release);
 }
@@ -184,6 +208,18 @@ void Controller::register_broker(catalog::Broker broker, Reply<std::monostate> r
                  const auto id = broker.id;
                  draft.add(catalog::BrokerRegistered{std::move(broker)});
                  draft.add(catalog::LeadershipRenewed{id});
+                 assign_homeless(draft);
+                 return answer_with<std::monostate>(std::monostate{}, std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::drain_broker(base::BrokerId broker, Reply<std::monostate> reply) {
+    enqueue({[broker, reply = std::move(reply)](Draft& draft) mutable {
+                 const auto* known = draft.image().broker(broker);
+                 if (known != nullptr && known->living() && !known->draining) {
+                     draft.add(catalog::BrokerDraining{broker});
+                 }
                  return answer_with<std::monostate>(std::monostate{}, std::move(reply));
              },
              std::nullopt});
@@ -191,8 +227,18 @@ void Controller::register_broker(catalog::Broker broker, Reply<std::monostate> r
 
 void Controller::remove_broker(base::BrokerId broker, Reply<std::monostate> reply) {
     enqueue({[broker, reply = std::move(reply)](Draft& draft) mutable {
-                 const auto* known = draft.image().broker(broker);
-                 if (known != nullptr && known->living()) draft.add(catalog::BrokerGone{broker});
+                 if (const auto* known = draft.image().broker(broker)) {
+                     end_sessions(broker, Sessions(known->sessions), draft);
+                 }
+                 return answer_with<std::monostate>(std::monostate{}, std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::remove_sessions(base::BrokerId broker, Sessions marked,
+                                 Reply<std::monostate> reply) {
+    enqueue({[broker, marked = std::move(marked), reply = std::move(reply)](Draft& draft) mutable {
+                 end_sessions(broker, marked, draft);
                  return answer_with<std::monostate>(std::monostate{}, std::move(reply));
              },
              std::nullopt});
@@ -246,6 +292,7 @@ base::Clock::Steady Controller::step() {
         }
     }
     add_reports(reports, draft);
+    if (reigning() && std::exchange(look_for_homeless_, false)) assign_homeless(draft);
 
     const bool idle = jobs.empty() && draft.changes().empty();
     const bool good = reigning() && (idle || commit_and_check(draft));
@@ -300,15 +347,27 @@ void Controller::publish(Draft draft, std::vector<Waiting> waiting) {
 }
 
 void Controller::add_reports(const Reports& reports, Draft& draft) {
-    auto released = still_news(reports.released, draft.image());
-    if (!released.empty()) draft.add(catalog::Released{released});
-    reassign(released, draft);
-    reassign(reports.moved, draft);
+    add_released(reports.released, draft);
+    for (const auto& one : reports.moved) add_moved(one, draft);
     auto opened = still_news(reports.opened, draft.image());
     if (!opened.empty()) draft.add(catalog::Opened{std::move(opened)});
     for (const auto& topic : reports.reclaimed) {
         if (draft.image().deletions().contains(topic)) draft.add(catalog::TopicReclaimed{topic});
     }
+}
+
+void Controller::add_released(const std::set<catalog::PartitionEpoch>& released, Draft& draft) {
+    auto news = still_news(released, draft.image());
+    if (news.empty()) return;
+    catalog::Assigned next;
+    LeaderChoice choice(draft.image());
+    for (const auto& one : news) {
+        if (auto assigned = choice.after_release(one.partition)) {
+            next.assignments.push_back(std::move(*assigned));
+        }
+    }
+    draft.add(catalog::Released{std::move(news)});
+    if (!next.assignments.empty()) draft.add(std::move(next));
 }
 
 void Controller::put_back(Reports reports) {
@@ -319,42 +378,25 @@ void Controller::put_back(Reports reports) {
     reports_.reclaimed.merge(reports.reclaimed);
 }
 
-/// Who gave up an epoch without leaving (its log failed) wants the next one.
-void Controller::reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft) {
-    catalog::Assigned change;
-    for (const auto& [id, epoch] : released) {
-        const auto& partition = *draft.image().partition(id);
-        auto next = lead_again(draft.image(), partition);
-        if (!next) continue;
-        change.assignments.push_back({.partition = id,
-                                      .replicas = std::move(next->replicas),
-                                      .leader = next->leader,
-                                      .leader_epoch = epoch + 1,
-                                      .volume = std::move(next->volume)});
-    }
-    if (!change.assignments.empty()) draft.add(std::move(change));
-}
-
 /// Who gave up an epoch to lead on another volume gets that, or the old one when it is not there.
-void Controller::reassign(const std::vector<MovedEpoch>& moved, Draft& draft) {
-    for (const auto& [id, epoch, volume] : moved) {
-        const catalog::PartitionEpoch given_up{id, epoch};
-        const auto* partition = draft.image().partition(id);
-        if (partition == nullptr || !catalog::is_news(*partition, given_up)) continue;
-        draft.add(catalog::Released{{given_up}});
-        const auto leader = draft.image().partition(id)->leader.broker;
-        const auto* broker = draft.image().broker(leader);
-        auto session = broker->sessions.find(volume);
-        if (session == broker->sessions.end()) {
-            reassign(std::vector{given_up}, draft);
-            continue;
-        }
-        draft.add(catalog::Assigned{{{.partition = id,
-                                      .replicas = draft.image().partition(id)->replicas,
-                                      .leader = {leader, session->second},
-                                      .leader_epoch = epoch + 1,
-                                      .volume = volume}}});
+void Controller::add_moved(const MovedEpoch& moved, Draft& draft) {
+    const auto& [id, epoch, volume] = moved;
+    const catalog::PartitionEpoch given_up{id, epoch};
+    const auto* partition = draft.image().partition(id);
+    if (partition == nullptr || !catalog::is_news(*partition, given_up)) return;
+    const auto leader = partition->leader.broker;
+    if (!can_take(draft.image(), leader, volume)) {
+        add_released({given_up}, draft);
+        return;
     }
+    const auto incarnation = draft.image().broker(leader)->sessions.find(volume)->second;
+    catalog::Assignment next{.partition = id,
+                             .replicas = partition->replicas,
+                             .leader = {leader, incarnation},
+                             .leader_epoch = epoch + 1,
+                             .volume = volume};
+    draft.add(catalog::Released{{given_up}});
+    draft.add(catalog::Assigned{{std::move(next)}});
 }
 
 template <class Due>

@@ -27,6 +27,9 @@ struct Push {
     std::vector<catalog::Change> changes;  ///< in order; together they lead to `image`
 };
 
+/// Incarnations of one broker, by volume.
+using Sessions = decltype(catalog::Broker::sessions);
+
 struct ControllerOptions {
     const base::Clock* clock = &base::Clock::system();
     ControllerConfig config;
@@ -67,11 +70,18 @@ public:
     /// `count` is positive.
     void allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock> reply);
 
-    /// A broker joins or comes back with new sessions; its partitions are renewed in the same step.
-    /// The caller has proven every earlier session of it marked or ended.
+    /// A broker joins or comes back with new sessions. In the same step its partitions are renewed,
+    /// and it gets a share of those that nobody leads. The caller has proven every earlier session
+    /// of it marked or ended.
     void register_broker(catalog::Broker broker, Reply<std::monostate> reply);
-    /// A broker has left: it released everything, or every session of it is marked.
+    /// Gives nothing new to a broker from now on; what it releases goes to brokers that stay.
+    void drain_broker(base::BrokerId broker, Reply<std::monostate> reply);
+    /// A broker has left: it released everything, or every session of it is marked. What it led is
+    /// assigned to others in the same step.
     void remove_broker(base::BrokerId broker, Reply<std::monostate> reply);
+    /// As above for these sessions of a broker only, by volume; it is gone when none is left. One
+    /// that the broker has replaced meanwhile is not touched: the new one is not marked.
+    void remove_sessions(base::BrokerId broker, Sessions marked, Reply<std::monostate> reply);
 
     /// What holders report about their partitions: kept until a reign has acted on it; dropped when
     /// it is stale by then.
@@ -133,10 +143,10 @@ private:
     void report(Add add) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool commit_and_check(const Draft& draft);
     static void add_reports(const Reports& reports, Draft& draft);
+    static void add_released(const std::set<catalog::PartitionEpoch>& released, Draft& draft);
+    static void add_moved(const MovedEpoch& moved, Draft& draft);
     /// What a step has taken, and could not act on.
     void put_back(Reports reports) KAAS_EXCLUDES(mutex_);
-    static void reassign(const std::vector<catalog::PartitionEpoch>& released, Draft& draft);
-    static void reassign(const std::vector<MovedEpoch>& moved, Draft& draft);
     void publish(Draft draft, std::vector<Waiting> waiting) KAAS_EXCLUDES(mutex_);
     /// Answers what `due` picks out of those who wait.
     template <class Due>
@@ -158,6 +168,8 @@ private:
     catalog::ImagePtr image_;         ///< as the reign has left it so far
     std::int64_t next_producer_ = 0;  ///< within the epoch
     bool untidy_ = true;              ///< older logs may be there to remove
+    /// The predecessor's last lines may say who gave up what, and no more who got it.
+    bool look_for_homeless_ = false;
     std::optional<Error> ended_by_;
 
     std::atomic<bool> reigning_ = false;
