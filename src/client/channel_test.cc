@@ -63,13 +63,12 @@ public:
         auto request = wire::decode<wire::HeartbeatRequest>(in, kVersion);
         const std::string group = request->group_id.str();
         const std::int32_t id = header->correlation_id;
-        note(group);
         if (group.starts_with("hold")) {
             exchange->pass();
-            base::MutexLock lock(mutex_);
-            held_.push_back({std::move(exchange), group, id});
-            return;
+            hold({std::move(exchange), group, id});
+            return note();
         }
+        note();
         if (group == "close") return exchange->close("the test wants it");
         wire::Output whole = answer_to(group, group == "other" ? id + 1 : id);
         if (group.starts_with("echo") || group == "other") {
@@ -91,7 +90,7 @@ public:
 
     void wait_for(std::size_t requests) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
-        while (seen_.size() < requests) ASSERT_TRUE(changed_.wait_for(mutex_, kPatience));
+        while (seen_ < requests) ASSERT_TRUE(changed_.wait_for(mutex_, kPatience));
     }
     /// Answers what is held, the last first.
     void answer_all() KAAS_EXCLUDES(mutex_) {
@@ -115,16 +114,20 @@ private:
         std::string group;
         std::int32_t id;
     };
-    void note(const std::string& group) KAAS_EXCLUDES(mutex_) {
+    void hold(Held held) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
-        seen_.push_back(group);
+        held_.push_back(std::move(held));
+    }
+    void note() KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        ++seen_;
         changed_.notify_all();
     }
 
     mutable base::Mutex mutex_;
     base::CondVar changed_;
     std::vector<Held> held_ KAAS_GUARDED_BY(mutex_);
-    std::vector<std::string> seen_ KAAS_GUARDED_BY(mutex_);
+    std::size_t seen_ KAAS_GUARDED_BY(mutex_) = 0;
 };
 
 /// A broker on 127.0.0.1.
