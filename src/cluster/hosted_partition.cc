@@ -17,12 +17,22 @@ namespace kaas::cluster {
 HostedPartition::HostedPartition(base::TopicPartition id, std::string directory)
     : id_(id), directory_(std::move(directory)) {}
 
+bool HostedPartition::aim(std::optional<Tenure> tenure) {
+    if (tenure && tenure->asked_back && moving && moving->handed_over) {
+        left_volumes.insert(moving->volume);  // the next one to lead it is another broker
+        moving.reset();
+    }
+    return tenancy_.aim(std::move(tenure));
+}
+
 void HostedPartition::strand(bool stranded) {
     tenancy_.strand(stranded);
     show();
 }
 
 Tenancy::Step HostedPartition::begin() {
+    const bool has_left = !tenancy_.busy() && !log_ && !tenancy_.owes_report();
+    if (moving && moving->handed_over && has_left) moving.reset();
     const auto step = tenancy_.begin();
     if (tenancy_.state() != Hosting::kOffline) read_only_.reset();
     show();
@@ -44,6 +54,18 @@ void HostedPartition::opened(storage::Result<storage::LogPtr> result, base::Cloc
 void HostedPartition::closed() {
     let_go();
     tenancy_.closed();
+}
+
+storage::LogPtr HostedPartition::start_over() {
+    auto log = log_;
+    if (log_) leaving_.push_back(std::exchange(log_, nullptr));
+    read_only_.reset();
+    if (moving && moving->handed_over) left_volumes.insert(moving->volume);
+    moving.reset();
+    ++life_;
+    tenancy_.start_over();
+    show();
+    return log;
 }
 
 void HostedPartition::let_go() {
@@ -69,10 +91,10 @@ void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now)
     show();
 }
 
-catalog::PartitionEpoch HostedPartition::surrender(base::Clock::Steady now) {
+void HostedPartition::surrender() {
     read_only_.reset();
     show();
-    return {id_, tenancy_.surrender(now)};
+    tenancy_.surrender();
 }
 
 std::optional<catalog::OpenedEpoch> HostedPartition::news() {

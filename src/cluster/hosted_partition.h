@@ -25,17 +25,23 @@ public:
     HostedPartition(base::TopicPartition id, std::string directory);
 
     // As of `Tenancy`.
-    bool aim(std::optional<Tenure> tenure) { return tenancy_.aim(std::move(tenure)); }
+    bool aim(std::optional<Tenure> tenure);
     void strand(bool stranded);
     [[nodiscard]] Tenancy::Step begin();
     void opened(storage::Result<storage::LogPtr> result, base::Clock::Steady now);
     void closed();
     /// The open log has failed by itself.
     void failed(const storage::Error& why, base::Clock::Steady now);
-    [[nodiscard]] catalog::PartitionEpoch surrender(base::Clock::Steady now);
+    void surrender();
     [[nodiscard]] std::optional<catalog::OpenedEpoch> news();
     [[nodiscard]] Tenancy& tenancy() { return tenancy_; }
     [[nodiscard]] const Tenancy& tenancy() const { return tenancy_; }
+
+    /// Begins again without what it has: its volume is another life's now. Gives the log that was
+    /// open, which the caller ends.
+    [[nodiscard]] storage::LogPtr start_over();
+    /// Counts those beginnings: a step that began in an earlier life changes nothing any more.
+    [[nodiscard]] int life() const { return life_; }
 
     [[nodiscard]] const base::TopicPartition& id() const { return id_; }
     [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -51,7 +57,7 @@ public:
         return tenancy_.needs(volume) || (moving && moving->volume == volume);
     }
 
-    /// A move to another volume, from its request to the new epoch.
+    /// A move to another volume, from its request until the assignment has followed.
     struct Moving {
         std::string volume;
         std::uint64_t bytes = 0;  ///< copied so far
@@ -72,6 +78,7 @@ private:
     const std::string directory_;
     const std::shared_ptr<LogSeat> seat_ = std::make_shared<LogSeat>();
 
+    int life_ = 0;
     Tenancy tenancy_;
     storage::LogPtr log_;
     /// The log that has failed because its volume is full: read until the epoch is given up.

@@ -69,6 +69,7 @@ bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
         // Shown before the logs are: they are found by it as they come.
         views_.set(std::move(view));
         finish(*batch);
+        note_change();
     }
     flush();
     return true;
@@ -88,8 +89,12 @@ void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, T
     for (std::size_t i = 0; i < local.partitions.size(); ++i) {
         if (!local.partitions[i]) continue;
         const auto& partition = topic.partitions[i];
-        local.partitions[i]->strand(is_stranded(partition, options_.self, options_.places));
-        aim(local.partitions[i], tenure_of(partition, options_.self, options_.places), batch);
+        local.partitions[i]->strand(is_stranded(partition, options_.self, *places_));
+        auto tenure = tenure_of(partition, options_.self, *places_);
+        // What comes during a drain, and what was given back in it, is not for this broker.
+        if (tenure && draining_ && !local.partitions[i]->tenancy().wants(tenure->epoch))
+            tenure->asked_back = true;
+        aim(local.partitions[i], std::move(tenure), batch);
     }
 }
 
@@ -99,8 +104,8 @@ bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local
     for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
         const auto& partition = topic.partitions[i];
         if (local.partitions[i]) continue;
-        if (!tenure_of(partition, options_.self, options_.places) &&
-            !is_stranded(partition, options_.self, options_.places)) {
+        if (!tenure_of(partition, options_.self, *places_) &&
+            !is_stranded(partition, options_.self, *places_)) {
             continue;
         }
         local.partitions[i] = std::make_shared<HostedPartition>(
@@ -154,12 +159,15 @@ void PartitionTable::Impl::aim(const HostedPartitionPtr& partition, std::optiona
 void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
     switch (partition->begin()) {
         case Tenancy::Step::kOpen:
-            openings_.push({.partition = partition, .tenure = partition->tenancy().take_tenure()});
+            openings_.push({.partition = partition,
+                            .life = partition->life(),
+                            .tenure = partition->tenancy().take_tenure()});
             jobs_->add([self = shared_from_this()] { self->open_some(); });
             return;
         case Tenancy::Step::kClose:
             partition->log()->expect_release();  // its turn may come late
             closings_.push({.partition = partition,
+                            .life = partition->life(),
                             .log = partition->log(),
                             .discarded = partition->discarded});
             jobs_->add([self = shared_from_this()] { self->close_some(); });
@@ -167,8 +175,20 @@ void PartitionTable::Impl::go_on(const HostedPartitionPtr& partition) {
         case Tenancy::Step::kNone: break;
     }
     if (partition->tenancy().busy()) return;
+    report_release(*partition);
     for (const auto& batch : std::exchange(partition->tenancy().batches, {})) finish(*batch);
     if (partition->discarded) remove_when_closed(partition->id().topic);
+}
+
+/// What a move has handed over is for the next epoch on the other volume.
+void PartitionTable::Impl::report_release(HostedPartition& partition) {
+    const auto epoch = partition.tenancy().release_to_report(options_.clock->now());
+    if (!epoch) return;
+    if (partition.moving && partition.moving->handed_over) {
+        outbox_.moved.push_back({partition.id(), *epoch, partition.moving->volume});
+    } else {
+        outbox_.released.push_back({partition.id(), *epoch});
+    }
 }
 
 void PartitionTable::Impl::close_some() {
@@ -184,15 +204,12 @@ void PartitionTable::Impl::close_some() {
     release(closings);
     {
         base::MutexLock lock(mutex_);
-        for (const auto& [partition, log, discarded] : closings) {
-            if (partition->moving && partition->moving->handed_over) {
-                outbox_.moved.push_back({partition->id(), partition->tenancy().tenure().epoch,
-                                         partition->moving->volume});
-                partition->moving.reset();
-            }
+        for (const auto& [partition, life, log, discarded] : closings) {
+            if (life != partition->life()) continue;
             partition->closed();
             go_on(partition);
         }
+        note_change();
     }
     flush();
 }
@@ -258,14 +275,15 @@ void PartitionTable::Impl::remove(const catalog::Deletion& deletion) {
 }
 
 storage::Result<void> PartitionTable::Impl::remove_files(const catalog::Deletion& deletion) const {
+    const auto all = places();
     for (const auto& volume : deletion.volumes) {
-        if (!options_.places.contains(volume)) {
+        if (!all->contains(volume)) {
             return storage::fail(storage::ErrorCode::kIo,
                                  "volume '" + volume + "' is not one of this broker's");
         }
     }
     // Not only those: a move that a restart has ended left a copy that nothing names.
-    for (const auto& [name, place] : options_.places) {
+    for (const auto& [name, place] : *all) {
         auto& session = place.logs->session();
         KAAS_TRY(set_aside(*place.volume, session, deletion.name, deletion.id));
         KAAS_TRY(reclaim(*place.volume, session, deletion.name, deletion.id));
@@ -341,10 +359,16 @@ void PartitionTable::Impl::sweep_journals(const catalog::ImagePtr& image) {
     };
     // An image in which this broker is not registered is no picture of the cluster yet.
     const bool joined = image->broker(options_.self) != nullptr;
-    for (const auto& [name, place] : options_.places) {
+    const auto all = places();
+    std::erase_if(sweepers_, [&](const auto& sweeper) {
+        return std::ranges::none_of(
+            *all, [&](const auto& place) { return place.second.incarnation == sweeper.first; });
+    });
+    for (const auto& [name, place] : *all) {
         if (!joined) break;
         auto& sweeper =
-            sweepers_.try_emplace(name, *place.volume, place.logs->options().owner).first->second;
+            sweepers_.try_emplace(place.incarnation, *place.volume, place.logs->options().owner)
+                .first->second;
         if (auto swept = sweeper.sweep(is_needed, place.logs->session()); !swept) {
             base::log::warn("cluster", "journals on volume '{}' stay for now: {}", name,
                             swept.error().context);
@@ -380,17 +404,22 @@ void PartitionTable::Impl::look_after(HostedPartition& partition, base::Clock::S
         if (auto why = partition.log()->failure()) partition.failed(*why, now);
     }
     if (auto news = partition.news()) outbox_.opened.push_back(*news);
-    if (!tenancy.is_due(now)) return;
-    const auto& volume = tenancy.tenure().volume;
-    if (!tenancy.awaits_trial(trials_.well_since(volume))) {
-        outbox_.released.push_back(partition.surrender(now));
-    } else if (!closing_ && trials_.begin(volume)) {
-        jobs_->add([self = shared_from_this(), volume] { self->try_writes(volume); });
+    if (tenancy.is_due(now)) {
+        const auto& volume = tenancy.tenure().volume;
+        const auto place = places_->find(volume);
+        if (!tenancy.awaits_trial(trials_.well_since(volume))) {
+            partition.surrender();
+        } else if (!closing_ && place != places_->end() && trials_.begin(volume)) {
+            jobs_->add([self = shared_from_this(), volume, on = place->second.volume] {
+                self->try_writes(volume, *on);
+            });
+        }
     }
+    report_release(partition);
 }
 
-void PartitionTable::Impl::try_writes(const std::string& volume) {
-    if (!trials_.run(volume)) return;
+void PartitionTable::Impl::try_writes(const std::string& name, storage::Volume& volume) {
+    if (!trials_.run(name, volume)) return;
     {
         base::MutexLock lock(mutex_);
         look_after_all();
@@ -415,7 +444,7 @@ std::vector<storage::LogPtr> PartitionTable::Impl::open_logs() const {
 
 std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {
     std::vector<storage::LogPtr> logs;
-    for (const auto& [name, place] : options_.places) {
+    for (const auto& [name, place] : *places_) {
         if (!place.logs->stalled()) continue;
         for (const auto& [id, local] : topics_) {
             for (const auto& partition : local.partitions) {
@@ -428,28 +457,9 @@ std::vector<storage::LogPtr> PartitionTable::Impl::stalled_logs() const {
     return logs;
 }
 
-bool PartitionTable::Impl::close(std::chrono::milliseconds patience) {
-    const auto now = options_.clock->now();
-    {
-        base::MutexLock lock(mutex_);
-        closing_ = true;
-        release_patience_.close_within(patience);
-        auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
-        for (const auto& [id, local] : topics_) {
-            for (const auto& partition : local.partitions) {
-                if (partition) aim(partition, std::nullopt, nobody);
-            }
-        }
-    }
-    flush();
-    if (jobs_->all_done(*options_.clock, now + patience)) return true;
-    const auto undone = jobs_->take_back();  // they hold logs, which go after the call
-    const auto open = list_open_logs();
-    base::log::warn("cluster",
-                    "{} partitions were not released in time: the next start recovers them",
-                    open.size());
-    for (const auto& log : open) log->abandon(storage::ErrorCode::kClosed);
-    return false;
+std::shared_ptr<const Places> PartitionTable::Impl::places() const {
+    base::MutexLock lock(mutex_);
+    return places_;
 }
 
 void PartitionTable::Impl::flush() {
@@ -500,6 +510,15 @@ PartitionTable::Move PartitionTable::move(const base::TopicPartition& id,
 std::vector<PartitionTable::Stored> PartitionTable::stored() const { return impl_->stored(); }
 std::vector<storage::LogPtr> PartitionTable::open_logs() const { return impl_->list_open_logs(); }
 void PartitionTable::tick() { impl_->tick(); }
+void PartitionTable::replace_place(const std::string& volume, Place place) {
+    impl_->set_place(volume, place);
+}
+void PartitionTable::remove_place(const std::string& volume) {
+    impl_->set_place(volume, std::nullopt);
+}
+bool PartitionTable::drain(std::size_t width, std::chrono::milliseconds patience) {
+    return impl_->drain(width, patience);
+}
 bool PartitionTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 
 }  // namespace kaas::cluster

@@ -71,7 +71,9 @@ public:
     struct Reports {
         std::function<void(catalog::ImageVersion)> applied;
         std::function<void(std::vector<catalog::OpenedEpoch>)> opened;
-        /// Epochs that this broker has given up because their logs failed: it wants new ones.
+        /// Epochs that this broker has given up, for ever: they were asked back, or their logs
+        /// have failed, or it drains. Said again about once a second until an image shows that the
+        /// controller has heard of it. The same holds for `moved`.
         std::function<void(std::vector<catalog::PartitionEpoch>)> released;
         /// Epochs that this broker has given up to lead the next one on another volume.
         std::function<void(std::vector<MovedEpoch>)> moved;
@@ -146,7 +148,22 @@ public:
     /// To be called about once a second, on any one thread; it does no I/O.
     void tick();
 
-    /// Releases every log: each answers what it can and writes its last line. False when
+    /// This broker lives on the volume as `place` says from now on, as an earlier life whose
+    /// session has ended did before, or nobody did. What that one had is dropped where it stands:
+    /// nothing more is written, acknowledged or reported of it. What the earlier place points to
+    /// must still outlive the table and all logs that it gave out. Thread: that of images.
+    void replace_place(const std::string& volume, Place place);
+    /// The volume is lost: as before, and its partitions are offline here.
+    void remove_place(const std::string& volume);
+
+    /// Gives everything back, for others to lead: of each volume `width` partitions at a time, the
+    /// next ones once an image shows that those are gone. The rest is served meanwhile, images are
+    /// applied, and what they assign here is given back; ticks go on. Ends as `close`, for which it
+    /// keeps a quarter of `patience`. False when not everything was given back in time. Blocks; not
+    /// on the I/O pool, nor on the thread of images.
+    bool drain(std::size_t width, std::chrono::milliseconds patience);
+    /// For a broker whom nobody succeeds. Releases every log, at once and without a report: each
+    /// answers what it can and writes its last line. False when
     /// `patience` has passed before: what hangs still hangs then, and every log takes nothing any
     /// more. Blocks; not on the I/O pool. Later images open nothing.
     bool close(std::chrono::milliseconds patience);

@@ -9,6 +9,7 @@
 #include "cluster/hosted_partition.h"
 #include "cluster/jobs.h"
 #include "cluster/partition_table.h"
+#include "cluster/place.h"
 #include "cluster/release_patience.h"
 #include "cluster/table_view.h"
 #include "cluster/tenancy.h"
@@ -26,6 +27,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -68,14 +70,16 @@ public:
     explicit Impl(Options options)
         : options_(std::move(options)),
           jobs_(std::make_shared<Jobs>(*options_.io_pool, options_.width)),
-          trials_(options_.places, fmt::format("kaas.probe.{}.logs", options_.self),
-                  *options_.clock),
+          trials_(fmt::format("kaas.probe.{}.logs", options_.self), *options_.clock),
           views_(first_view()),
+          places_(std::make_shared<const Places>(options_.places)),
           next_retention_check_(options_.clock->now() + options_.upkeep.first),
           next_producer_check_(options_.clock->now() + options_.upkeep.producers) {}
 
     bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
     void tick() KAAS_EXCLUDES(mutex_);
+    void set_place(const std::string& volume, std::optional<Place> place) KAAS_EXCLUDES(mutex_);
+    bool drain(std::size_t width, std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Move move(const base::TopicPartition& id, const std::string& volume)
         KAAS_EXCLUDES(mutex_);
@@ -89,17 +93,29 @@ private:
     void host(const catalog::Topic& topic, bool new_configs, TableView& view,
               const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
     /// Makes room for the partitions that are wanted here; true when there are more than before.
-    [[nodiscard]] bool extend(const catalog::Topic& topic, LocalTopic& local) const;
+    [[nodiscard]] bool extend(const catalog::Topic& topic, LocalTopic& local) const
+        KAAS_REQUIRES(mutex_);
     static void show(const catalog::Topic& topic, const LocalTopic& local, TableView& view);
     void drop(const catalog::Topic& topic, TableView& view, const std::shared_ptr<Batch>& batch)
         KAAS_REQUIRES(mutex_);
     void aim(const HostedPartitionPtr& partition, std::optional<Tenure> tenure,
              const std::shared_ptr<Batch>& batch) KAAS_REQUIRES(mutex_);
 
+    /// Ends its life on the volume, which is another's now; gives the log that the caller ends.
+    [[nodiscard]] storage::LogPtr start_over(const HostedPartitionPtr& partition)
+        KAAS_REQUIRES(mutex_);
+    /// False when nothing is led any more.
+    [[nodiscard]] bool give_back_some(std::size_t width) KAAS_EXCLUDES(mutex_);
+    /// False when there was none until `deadline`.
+    [[nodiscard]] bool await_change(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
+    void note_change() KAAS_REQUIRES(mutex_);
+
     void go_on(const HostedPartitionPtr& partition) KAAS_REQUIRES(mutex_);
+    void report_release(HostedPartition& partition) KAAS_REQUIRES(mutex_);
     /// A partition whose log is to be opened.
     struct Opening {
         HostedPartitionPtr partition;
+        int life;
         Tenure tenure;
         std::shared_ptr<const storage::LogConfig> config{};
         storage::Result<storage::LogPtr> log{nullptr};
@@ -123,13 +139,17 @@ private:
     /// every worker should have some.
     template <class Step>
     [[nodiscard]] std::vector<Step> take_share(Queue<Step>& queue) const KAAS_REQUIRES(mutex_);
-    void open_logs_of(std::vector<Opening>& openings) const;
-    [[nodiscard]] storage::Result<storage::PartitionLogOptions> log_options(
-        const Opening& opening) const;
+    static void open_logs_of(std::vector<Opening>& openings, const Places& places);
+    [[nodiscard]] static storage::Result<storage::PartitionLogOptions> log_options(
+        const Opening& opening, const Places& places);
+    /// What came of them; gives the logs that nobody wants, for they are of an earlier life.
+    [[nodiscard]] std::vector<storage::LogPtr> take_opened(std::vector<Opening> openings)
+        KAAS_EXCLUDES(mutex_);
     void tell_progress() KAAS_REQUIRES(mutex_);
     /// A partition whose log is to be closed.
     struct Closing {
         HostedPartitionPtr partition;
+        int life;
         storage::LogPtr log;
         bool discarded;
     };
@@ -151,7 +171,8 @@ private:
     /// True when a partition of the topic has, or is about to have, a log on the volume.
     [[nodiscard]] bool topic_needs(const base::TopicId& topic, const std::string& volume) const
         KAAS_EXCLUDES(mutex_);
-    void tell_old_journals(const HostedPartition& partition, const Tenure& tenure) const;
+    static void tell_old_journals(const HostedPartition& partition, const Tenure& tenure,
+                                  const Places& places);
     [[nodiscard]] bool note_left_volumes(HostedPartition& partition, const Tenure& tenure)
         KAAS_EXCLUDES(mutex_);
     void leave_old_volumes(const HostedPartitionPtr& partition) KAAS_EXCLUDES(mutex_);
@@ -163,9 +184,10 @@ private:
 
     /// Sends what is in the outbox, and lets queued jobs run.
     void flush() KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::shared_ptr<const Places> places() const KAAS_EXCLUDES(mutex_);
     void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(HostedPartition& partition, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
-    void try_writes(const std::string& volume) KAAS_EXCLUDES(mutex_);
+    void try_writes(const std::string& name, storage::Volume& volume) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> open_logs() const KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::vector<storage::LogPtr> stalled_logs() const KAAS_REQUIRES(mutex_);
     void keep_house() KAAS_EXCLUDES(mutex_);
@@ -178,6 +200,9 @@ private:
     Versioned<TableView> views_;
 
     mutable base::Mutex mutex_;
+    base::CondVar changed_;
+    /// A job goes by those that it found; one of an earlier life changes nothing any more.
+    std::shared_ptr<const Places> places_ KAAS_GUARDED_BY(mutex_);
     std::unordered_map<base::TopicId, LocalTopic> topics_ KAAS_GUARDED_BY(mutex_);
     std::unordered_map<base::TopicId, Removal> removals_ KAAS_GUARDED_BY(mutex_);
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
@@ -185,12 +210,16 @@ private:
     base::Clock::Steady next_progress_ KAAS_GUARDED_BY(mutex_){};
     Queue<Opening> openings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
     Queue<Closing> closings_ KAAS_GUARDED_BY(mutex_);  ///< a job each is among `jobs_`
+    bool draining_ KAAS_GUARDED_BY(mutex_) = false;
+    /// Of images, and of logs that open and close: a drain looks after each whether more may go.
+    std::uint64_t changes_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint64_t seen_changes_ KAAS_GUARDED_BY(mutex_) = 0;
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     base::Clock::Steady next_retention_check_ KAAS_GUARDED_BY(mutex_);
     base::Clock::Steady next_producer_check_ KAAS_GUARDED_BY(mutex_);
     bool reclaiming_ KAAS_GUARDED_BY(mutex_) = false;
     bool sweeping_ KAAS_GUARDED_BY(mutex_) = false;
-    std::map<std::string, storage::JournalSweeper> sweepers_;  ///< by volume; of the sweeping job
+    std::map<base::Incarnation, storage::JournalSweeper> sweepers_;  ///< of the sweeping job
     ReleasePatience release_patience_ KAAS_GUARDED_BY(mutex_){*options_.clock,
                                                               options_.release_patience};
 };
@@ -202,9 +231,8 @@ std::vector<Step> PartitionTable::Impl::take_share(Queue<Step>& queue) const {
     std::vector<Step> taken;
     if (steps.empty()) return taken;
     const auto volume = steps.front().partition->tenancy().tenure().volume;
-    const auto place = options_.places.find(volume);
-    const bool shares_syncs =
-        place != options_.places.end() && place->second.volume->can_sync_all();
+    const auto place = places_->find(volume);
+    const bool shares_syncs = place != places_->end() && place->second.volume->can_sync_all();
     const auto least = shares_syncs ? storage::kWorthSyncingAll : 1;
     const auto share = std::clamp(queue.peak / options_.width, least, kMost);
     while (!steps.empty() && taken.size() < share &&

@@ -103,8 +103,10 @@ void PartitionTable::Impl::carry(const HostedPartitionPtr& partition) {
 storage::Result<bool> PartitionTable::Impl::copy(const HostedPartitionPtr& partition,
                                                  const storage::LogPtr& log,
                                                  const std::string& volume) {
-    auto& to = *options_.places.find(volume)->second.volume;
-    return storage::copy_log(*log, to, [&](std::uint64_t bytes, base::Offset end) {
+    const auto all = places();
+    const auto to = all->find(volume);
+    if (to == all->end()) return storage::fail(storage::ErrorCode::kIo, "the volume is gone");
+    return storage::copy_log(*log, *to->second.volume, [&](std::uint64_t bytes, base::Offset end) {
         base::MutexLock lock(mutex_);
         if (!is_carried(*partition, log, volume)) return false;
         partition->moving->bytes = std::max(partition->moving->bytes, bytes);
@@ -120,13 +122,17 @@ bool PartitionTable::Impl::hand_over(const HostedPartitionPtr& partition,
     if (!is_carried(*partition, log, volume)) return false;
     partition->copying = false;
     partition->moving->handed_over = true;
-    aim(partition, std::nullopt, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
+    partition->tenancy().give_back();
+    go_on(partition);
     return true;
 }
 
 bool PartitionTable::Impl::remove_copy(const HostedPartition& partition,
                                        const std::string& volume) const {
-    auto& from = *options_.places.find(volume)->second.volume;
+    const auto all = places();
+    const auto place = all->find(volume);
+    if (place == all->end()) return false;
+    auto& from = *place->second.volume;
     const storage::PartitionPaths paths{partition.directory()};
     auto removed = storage::remove_partition(from, paths);
     if (removed && !topic_needs(partition.id().topic, volume)) {
@@ -153,7 +159,7 @@ bool PartitionTable::Impl::topic_needs(const base::TopicId& topic,
 bool PartitionTable::Impl::note_left_volumes(HostedPartition& partition, const Tenure& tenure) {
     base::MutexLock lock(mutex_);
     for (const auto& step : tenure.walk) {
-        if (options_.places.contains(step.volume)) partition.left_volumes.insert(step.volume);
+        if (places_->contains(step.volume)) partition.left_volumes.insert(step.volume);
     }
     partition.left_volumes.erase(tenure.volume);
     return !partition.left_volumes.empty() && !std::exchange(partition.copying, true);
@@ -169,7 +175,9 @@ void PartitionTable::Impl::leave_old_volumes(const HostedPartitionPtr& partition
         volumes = partition->left_volumes;
     }
     for (const auto& volume : volumes) {
-        if (!options_.places.find(volume)->second.logs->session().confirm()) continue;
+        const auto all = places();
+        const auto place = all->find(volume);
+        if (place == all->end() || !place->second.logs->session().confirm()) continue;
         if (!remove_copy(*partition, volume)) continue;
         base::log::info("cluster", "{} has moved away from volume '{}'", partition->directory(),
                         volume);

@@ -30,55 +30,67 @@ std::vector<PartitionTable::Impl::Opening> PartitionTable::Impl::take_openings()
 
 void PartitionTable::Impl::open_some() {
     std::vector<Opening> openings;
+    std::shared_ptr<const Places> places;
     {
         base::MutexLock lock(mutex_);
         openings = take_openings();
+        places = places_;
     }
     if (openings.empty()) return;  // another job has taken more than one
-    open_logs_of(openings);
-    for (const auto& [partition, tenure, config, log] : openings) {
+    open_logs_of(openings, *places);
+    for (const auto& [partition, life, tenure, config, log] : openings) {
         if (!log || !(*log)->written_epoch()) continue;
-        tell_old_journals(*partition, tenure);
+        tell_old_journals(*partition, tenure, *places);
         // Before the controller forgets them: a death here leaves them to the next life.
         if (!note_left_volumes(*partition, tenure)) continue;
         leave_old_volumes(partition);
         base::MutexLock lock(mutex_);
         partition->copying = false;
     }
-    {
-        base::MutexLock lock(mutex_);
-        for (auto& [partition, tenure, config, log] : openings) {
-            partition->opened(std::move(log), options_.clock->now());
-            auto local = topics_.find(partition->id().topic);
-            if (partition->log() && local != topics_.end() && local->second.config != config) {
-                partition->log()->set_config(local->second.config);
-            }
-            if (auto news = partition->news()) outbox_.opened.push_back(*news);
-            go_on(partition);
-        }
-        tell_progress();
-    }
+    for (const auto& log : take_opened(std::move(openings)))
+        log->abandon(storage::ErrorCode::kFenced);
     flush();
+}
+
+std::vector<storage::LogPtr> PartitionTable::Impl::take_opened(std::vector<Opening> openings) {
+    std::vector<storage::LogPtr> unwanted;
+    base::MutexLock lock(mutex_);
+    for (auto& [partition, life, tenure, config, log] : openings) {
+        if (life != partition->life()) {
+            if (log) unwanted.push_back(std::move(*log));
+            continue;
+        }
+        partition->opened(std::move(log), options_.clock->now());
+        auto local = topics_.find(partition->id().topic);
+        if (partition->log() && local != topics_.end() && local->second.config != config) {
+            partition->log()->set_config(local->second.config);
+        }
+        if (auto news = partition->news()) outbox_.opened.push_back(*news);
+        go_on(partition);
+    }
+    tell_progress();
+    note_change();
+    return unwanted;
 }
 
 /// The log has told the journal of its own volume that earlier epochs need no entries. One that
 /// left another volume without a last line has entries there, too.
-void PartitionTable::Impl::tell_old_journals(const HostedPartition& partition,
-                                             const Tenure& tenure) const {
+void PartitionTable::Impl::tell_old_journals(const HostedPartition& partition, const Tenure& tenure,
+                                             const Places& places) {
     for (const auto& step : tenure.walk) {
-        const auto place = options_.places.find(step.volume);
-        if (place == options_.places.end() || step.volume == tenure.volume) continue;
+        const auto place = places.find(step.volume);
+        if (place == places.end() || step.volume == tenure.volume) continue;
         auto& logs = *place->second.logs;
         logs.journal_readers().superseded(partition.id(), tenure.epoch, logs.session());
         if (auto* const journal = logs.journal()) journal->superseded(partition.id(), tenure.epoch);
     }
 }
 
-void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings) const {
+void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings, const Places& places) {
     std::vector<storage::PartitionLogOptions> options;
     std::vector<Opening*> asked;
     for (auto& opening : openings) {
-        auto one = log_options(opening);
+        auto one = log_options(opening, places);
         if (!one) {
             opening.log = std::unexpected(std::move(one).error());
             continue;
@@ -91,16 +103,18 @@ void PartitionTable::Impl::open_logs_of(std::vector<Opening>& openings) const {
 }
 
 storage::Result<storage::PartitionLogOptions> PartitionTable::Impl::log_options(
-    const Opening& opening) const {
-    if (!opening.config) return storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
+    const Opening& opening, const Places& places) {
+    const auto own = places.find(opening.tenure.volume);
+    if (!opening.config || own == places.end())
+        return storage::fail(storage::ErrorCode::kClosed, "not wanted any more");
     storage::PartitionLogOptions options;
-    options.log_dir = options_.places.find(opening.tenure.volume)->second.logs;
+    options.log_dir = own->second.logs;
     options.directory = opening.partition->directory();
     options.epoch = opening.tenure.epoch;
     options.config = opening.config;
     for (const auto& step : opening.tenure.walk) {
-        auto place = options_.places.find(step.volume);
-        if (place == options_.places.end()) {
+        auto place = places.find(step.volume);
+        if (place == places.end()) {
             return storage::fail(storage::ErrorCode::kIo, "epoch " +
                                                               std::to_string(step.epoch.value()) +
                                                               " lies on volume '" + step.volume +

@@ -8,7 +8,9 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "catalog/slot.h"
+#include "cluster/drain_turn.h"
 #include "cluster/jobs.h"
+#include "cluster/place.h"
 #include "cluster/release_patience.h"
 #include "cluster/slot_host.h"
 #include "cluster/tenancy.h"
@@ -16,6 +18,7 @@
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/slot_log.h"
+#include "storage/volume.h"
 
 #include <fmt/format.h>
 
@@ -24,10 +27,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,6 +47,9 @@ struct HostedSlot {
     base::TopicPartition partition;
     Tenancy tenancy;
     SlotLogPtr log;
+    int life = 0;            ///< a step that began in an earlier one changes nothing any more
+    bool with_host = false;  ///< from `SlotHost::open` until it has left the slot
+    bool lost = false;       ///< the life has ended, but the host is still to leave it
 
     [[nodiscard]] std::string directory() const {
         return catalog::slot_directory(id.kind, id.slot);
@@ -64,12 +72,14 @@ public:
     explicit Impl(Options options)
         : options_(std::move(options)),
           jobs_(std::make_shared<Jobs>(*options_.io_pool, options_.width)),
-          trials_(options_.places, fmt::format("kaas.probe.{}.slots", options_.self),
-                  *options_.clock),
+          trials_(fmt::format("kaas.probe.{}.slots", options_.self), *options_.clock),
+          places_(std::make_shared<const Places>(options_.places)),
           image_(std::make_shared<const catalog::Image>()) {}
 
     bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
     void tick() KAAS_EXCLUDES(mutex_);
+    void set_place(const std::string& volume, std::optional<Place> place) KAAS_EXCLUDES(mutex_);
+    bool drain(std::size_t width, std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool is_offline(const SlotId& id) const KAAS_EXCLUDES(mutex_);
@@ -79,16 +89,31 @@ private:
 
     void host(const catalog::Topic& topic, catalog::SlotKind kind, const BatchPtr& batch)
         KAAS_REQUIRES(mutex_);
+    void host_all(const catalog::Image* before, const BatchPtr& batch) KAAS_REQUIRES(mutex_);
     void aim(const HostedSlotPtr& slot, std::optional<Tenure> tenure, const BatchPtr& batch)
         KAAS_REQUIRES(mutex_);
     void go_on(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
+    void report_release(HostedSlot& slot) KAAS_REQUIRES(mutex_);
     void finish(Batch& batch) KAAS_REQUIRES(mutex_);
 
-    void open(const HostedSlotPtr& slot, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] storage::Result<storage::OpenedSlot> open_log(const HostedSlot& slot,
-                                                                const Tenure& tenure) const;
+    void open(const HostedSlotPtr& slot, int life, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] static storage::Result<storage::OpenedSlot> open_log(const HostedSlot& slot,
+                                                                       const Tenure& tenure,
+                                                                       const Places& places);
+    /// False when the slot's life has ended meanwhile.
+    [[nodiscard]] bool hand_to_host(HostedSlot& slot, int life, const SlotLogPtr& log)
+        KAAS_EXCLUDES(mutex_);
+    void leave(const HostedSlotPtr& slot, std::move_only_function<void()> left)
+        KAAS_REQUIRES(mutex_);
+    /// The host has left it. True when it was of an earlier life: then this one begins.
+    [[nodiscard]] bool end_lost(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
+    void left_lost(const HostedSlotPtr& slot) KAAS_EXCLUDES(mutex_);
+    void start_over(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
     /// The host serves it; or it does not, or its log did not open.
-    void opened(const HostedSlotPtr& slot, storage::Result<void> served) KAAS_EXCLUDES(mutex_);
+    void opened(const HostedSlotPtr& slot, int life, storage::Result<void> served)
+        KAAS_EXCLUDES(mutex_);
+    void note_opened(const HostedSlotPtr& slot, const storage::Result<void>& served)
+        KAAS_REQUIRES(mutex_);
     /// The host has left a slot whose log has failed.
     void left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) KAAS_EXCLUDES(mutex_);
     /// The host has left it.
@@ -99,7 +124,10 @@ private:
     void look_after_all() KAAS_REQUIRES(mutex_);
     void look_after(const HostedSlotPtr& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
     void look_at_log(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
-    void try_writes(const std::string& volume) KAAS_EXCLUDES(mutex_);
+    void try_writes(const std::string& name, storage::Volume& volume) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool give_back_some(std::size_t width) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] bool await_change(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
+    void note_change() KAAS_REQUIRES(mutex_);
     [[nodiscard]] bool all_at_rest(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] std::vector<SlotLogPtr> open_logs() const KAAS_REQUIRES(mutex_);
 
@@ -112,10 +140,21 @@ private:
 
     mutable base::Mutex mutex_;
     base::CondVar changed_;
+    /// A job goes by those that it found; one of an earlier life changes nothing any more.
+    std::shared_ptr<const Places> places_ KAAS_GUARDED_BY(mutex_);
     catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
     std::map<SlotId, HostedSlotPtr> slots_ KAAS_GUARDED_BY(mutex_);
-    std::vector<HostedSlotPtr> leaving_ KAAS_GUARDED_BY(mutex_);  ///< wait for their release
+    struct Leaving {
+        HostedSlotPtr slot;
+        int life;
+        SlotLogPtr log;
+    };
+    std::vector<Leaving> leaving_ KAAS_GUARDED_BY(mutex_);  ///< wait for their release
     Outbox outbox_ KAAS_GUARDED_BY(mutex_);
+    bool draining_ KAAS_GUARDED_BY(mutex_) = false;
+    /// Of images, and of slots that come and go: a drain looks after each whether more may go.
+    std::uint64_t changes_ KAAS_GUARDED_BY(mutex_) = 0;
+    std::uint64_t seen_changes_ KAAS_GUARDED_BY(mutex_) = 0;
     bool closing_ KAAS_GUARDED_BY(mutex_) = false;
     ReleasePatience release_patience_ KAAS_GUARDED_BY(mutex_){*options_.clock,
                                                               options_.release_patience};
@@ -128,15 +167,22 @@ bool SlotTable::Impl::apply(const catalog::ImagePtr& next) {
         const auto before = std::exchange(image_, next);
         if (closing_) return true;
         auto batch = std::make_shared<Batch>(next->version(), 1);
-        for (const auto kind : catalog::kSlotKinds) {
-            const auto* topic = next->topic(catalog::slot_topic(kind));
-            if (topic != nullptr && topic != before->topic(catalog::slot_topic(kind)))
-                host(*topic, kind, batch);
-        }
+        host_all(before.get(), batch);
         finish(*batch);
+        note_change();
     }
     flush();
     return true;
+}
+
+/// Those that are not the same as in `before`.
+void SlotTable::Impl::host_all(const catalog::Image* before, const BatchPtr& batch) {
+    for (const auto kind : catalog::kSlotKinds) {
+        const auto name = catalog::slot_topic(kind);
+        const auto* topic = image_->topic(name);
+        if (topic == nullptr || (before != nullptr && topic == before->topic(name))) continue;
+        host(*topic, kind, batch);
+    }
 }
 
 void SlotTable::Impl::host(const catalog::Topic& topic, catalog::SlotKind kind,
@@ -151,14 +197,18 @@ void SlotTable::Impl::host(const catalog::Topic& topic, catalog::SlotKind kind,
                                                            .tenancy = {},
                                                            .log = nullptr});
         }
-        slot->tenancy.strand(is_stranded(partition, options_.self, options_.places));
-        aim(slot, tenure_of(partition, options_.self, options_.places), batch);
+        slot->tenancy.strand(is_stranded(partition, options_.self, *places_));
+        auto tenure = tenure_of(partition, options_.self, *places_);
+        // What comes during a drain, and what was given back in it, is not for this broker.
+        if (tenure && draining_ && !slot->tenancy.wants(tenure->epoch)) tenure->asked_back = true;
+        aim(slot, std::move(tenure), batch);
     }
 }
 
 void SlotTable::Impl::aim(const HostedSlotPtr& slot, std::optional<Tenure> tenure,
                           const BatchPtr& batch) {
-    if (!slot->tenancy.aim(std::move(tenure))) return;
+    // Of a lost one the image is looked at when the host has left it.
+    if (!slot->lost && !slot->tenancy.aim(std::move(tenure))) return;
     ++batch->open;
     slot->tenancy.batches.push_back(batch);
     go_on(slot);
@@ -168,19 +218,29 @@ void SlotTable::Impl::go_on(const HostedSlotPtr& slot) {
     auto self = shared_from_this();
     switch (slot->tenancy.begin()) {
         case Tenancy::Step::kOpen:
-            jobs_->add(
-                [self, slot, tenure = slot->tenancy.take_tenure()] { self->open(slot, tenure); });
+            jobs_->add([self, slot, life = slot->life, tenure = slot->tenancy.take_tenure()] {
+                self->open(slot, life, tenure);
+            });
             return;
         case Tenancy::Step::kClose:
-            jobs_->add([self, slot] {
-                self->options_.host->close(slot->id, [self, slot] { self->release_later(slot); });
-            });
+            leave(slot, [self, slot] { self->release_later(slot); });
             return;
         case Tenancy::Step::kNone: break;
     }
     if (slot->tenancy.busy()) return;
+    report_release(*slot);
     for (const auto& batch : std::exchange(slot->tenancy.batches, {})) finish(*batch);
+    note_change();
+}
+
+void SlotTable::Impl::note_change() {
+    ++changes_;
     changed_.notify_all();
+}
+
+void SlotTable::Impl::report_release(HostedSlot& slot) {
+    if (const auto epoch = slot.tenancy.release_to_report(options_.clock->now()))
+        outbox_.released.push_back({slot.partition, *epoch});
 }
 
 void SlotTable::Impl::finish(Batch& batch) {
@@ -189,29 +249,50 @@ void SlotTable::Impl::finish(Batch& batch) {
 
 // ---- steps of one slot ------------------------------------------------------------------------
 
-void SlotTable::Impl::open(const HostedSlotPtr& slot, const Tenure& tenure) {
-    auto found = open_log(*slot, tenure);
-    if (!found) return opened(slot, std::unexpected(std::move(found).error()));
+void SlotTable::Impl::open(const HostedSlotPtr& slot, int life, const Tenure& tenure) {
+    std::shared_ptr<const Places> places;
     {
         base::MutexLock lock(mutex_);
-        slot->log = found->log;  // which may stall before it serves
+        places = places_;
     }
+    auto found = open_log(*slot, tenure, *places);
+    if (!found) return opened(slot, life, std::unexpected(std::move(found).error()));
+    if (!hand_to_host(*slot, life, found->log))
+        return found->log->abandon(storage::ErrorCode::kFenced);
     options_.host->open(slot->id, std::move(*found),
-                        [self = shared_from_this(), slot](storage::Result<void> served) {
-                            self->opened(slot, std::move(served));
+                        [self = shared_from_this(), slot, life](storage::Result<void> served) {
+                            self->opened(slot, life, std::move(served));
                         });
 }
 
+bool SlotTable::Impl::hand_to_host(HostedSlot& slot, int life, const SlotLogPtr& log) {
+    base::MutexLock lock(mutex_);
+    if (life != slot.life) return false;
+    slot.log = log;  // which may stall before it serves
+    slot.with_host = true;
+    return true;
+}
+
+void SlotTable::Impl::leave(const HostedSlotPtr& slot, std::move_only_function<void()> left) {
+    jobs_->add([self = shared_from_this(), slot, left = std::move(left)]() mutable {
+        self->options_.host->close(slot->id, std::move(left));
+    });
+}
+
 storage::Result<storage::OpenedSlot> SlotTable::Impl::open_log(const HostedSlot& slot,
-                                                               const Tenure& tenure) const {
+                                                               const Tenure& tenure,
+                                                               const Places& places) {
+    const auto own = places.find(tenure.volume);
+    if (own == places.end())
+        return storage::fail(storage::ErrorCode::kClosed, "its volume is gone");
     storage::SlotLogOptions options;
-    options.log_dir = options_.places.find(tenure.volume)->second.logs;
+    options.log_dir = own->second.logs;
     options.directory = slot.directory();
     options.partition = slot.partition;
     options.epoch = tenure.epoch;
     for (const auto& step : tenure.walk) {
-        auto place = options_.places.find(step.volume);
-        if (place == options_.places.end()) {
+        auto place = places.find(step.volume);
+        if (place == places.end()) {
             return storage::fail(storage::ErrorCode::kIo,
                                  fmt::format("epoch {} lies on volume '{}', and the cluster's own "
                                              "files do not",
@@ -222,58 +303,73 @@ storage::Result<storage::OpenedSlot> SlotTable::Impl::open_log(const HostedSlot&
     return storage::SlotLog::open(std::move(options));
 }
 
-void SlotTable::Impl::opened(const HostedSlotPtr& slot, storage::Result<void> served) {
+void SlotTable::Impl::opened(const HostedSlotPtr& slot, int life, storage::Result<void> served) {
     SlotLogPtr unused;
     {
         base::MutexLock lock(mutex_);
-        const auto now = options_.clock->now();
-        const auto epoch = slot->tenancy.tenure().epoch;
-        if (served) {
-            slot->tenancy.opened(now);
-            if (auto news = slot->tenancy.news(slot->partition, slot->log->written_epoch()))
-                outbox_.opened.push_back(*news);
-        } else {
+        if (life != slot->life) return;
+        if (slot->lost && served) {
+            leave(slot, [self = shared_from_this(), slot] { self->left_lost(slot); });
+        } else if (!served) {
             unused = std::exchange(slot->log, nullptr);
-            if (slot->tenancy.failed(served.error().code, now)) {
-                base::log::warn("cluster", "{}: epoch {} did not open: {}", slot->directory(),
-                                epoch, served.error().context);
-            }
         }
-        go_on(slot);
+        if (!slot->lost) {
+            note_opened(slot, served);
+        } else if (!served) {
+            std::ignore = end_lost(slot);
+        }
     }
     if (unused) unused->abandon(storage::ErrorCode::kClosed);
     flush();
 }
 
+void SlotTable::Impl::note_opened(const HostedSlotPtr& slot, const storage::Result<void>& served) {
+    const auto now = options_.clock->now();
+    const auto epoch = slot->tenancy.tenure().epoch;
+    slot->with_host = served.has_value();
+    if (served) {
+        slot->tenancy.opened(now);
+        if (auto news = slot->tenancy.news(slot->partition, slot->log->written_epoch()))
+            outbox_.opened.push_back(*news);
+    } else if (slot->tenancy.failed(served.error().code, now)) {
+        base::log::warn("cluster", "{}: epoch {} did not open: {}", slot->directory(), epoch,
+                        served.error().context);
+    }
+    go_on(slot);
+}
+
 void SlotTable::Impl::release_later(const HostedSlotPtr& slot) {
     {
         base::MutexLock lock(mutex_);
-        leaving_.push_back(slot);
-        jobs_->add([self = shared_from_this()] { self->release_some(); });
+        if (!end_lost(slot)) {
+            leaving_.push_back({slot, slot->life, slot->log});
+            jobs_->add([self = shared_from_this()] { self->release_some(); });
+        }
     }
     flush();
 }
 
 void SlotTable::Impl::release_some() {
-    std::vector<HostedSlotPtr> slots;
+    std::vector<Leaving> slots;
     std::vector<SlotLogPtr> logs;
     std::chrono::milliseconds patience{};
     {
         base::MutexLock lock(mutex_);
         patience = release_patience_.left();
         slots = std::exchange(leaving_, {});
-        for (const auto& slot : slots) logs.push_back(slot->log);
+        for (const auto& one : slots) logs.push_back(one.log);
     }
     if (slots.empty()) return;  // another job has taken more than one
     const auto released = storage::SlotLog::release_together(logs, patience);
     for (std::size_t i = 0; i < slots.size(); ++i) {
         if (released[i]) continue;
-        base::log::warn("cluster", "{}: released without a last line: {}", slots[i]->directory(),
-                        released[i].error().context);
+        base::log::warn("cluster", "{}: released without a last line: {}",
+                        slots[i].slot->directory(), released[i].error().context);
     }
     {
         base::MutexLock lock(mutex_);
-        for (const auto& slot : slots) {
+        for (const auto& [slot, life, log] : slots) {
+            if (life != slot->life) continue;
             slot->log.reset();
             slot->tenancy.closed();
             go_on(slot);
@@ -290,7 +386,7 @@ void SlotTable::Impl::tick() {
         base::MutexLock lock(mutex_);
         look_after_all();
         const bool stalls = std::ranges::any_of(
-            options_.places, [](const auto& place) { return place.second.logs->stalled(); });
+            *places_, [](const auto& place) { return place.second.logs->stalled(); });
         if (stalls) stalled = open_logs();
     }
     for (const auto& log : stalled) log->fail_stalled();
@@ -312,19 +408,20 @@ void SlotTable::Impl::look_at_log(const HostedSlotPtr& slot) {
     base::log::warn("cluster", "{}: epoch {} has failed: {}", slot->directory(),
                     tenancy.tenure().epoch, why->context);
     tenancy.fails();
-    jobs_->add([self = shared_from_this(), slot, code = why->code] {
-        self->options_.host->close(slot->id, [self, slot, code] { self->left_failed(slot, code); });
-    });
+    leave(slot,
+          [self = shared_from_this(), slot, code = why->code] { self->left_failed(slot, code); });
 }
 
 void SlotTable::Impl::left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) {
     {
         base::MutexLock lock(mutex_);
         const auto now = options_.clock->now();
-        slot->log.reset();
-        slot->tenancy.failed(why, now);
-        look_after(slot, now);
-        go_on(slot);
+        if (!end_lost(slot)) {
+            slot->log.reset();
+            slot->tenancy.failed(why, now);
+            look_after(slot, now);
+            go_on(slot);
+        }
     }
     flush();
 }
@@ -332,22 +429,127 @@ void SlotTable::Impl::left_failed(const HostedSlotPtr& slot, storage::ErrorCode 
 void SlotTable::Impl::look_after(const HostedSlotPtr& slot, base::Clock::Steady now) {
     look_at_log(slot);
     auto& tenancy = slot->tenancy;
-    if (!tenancy.is_due(now)) return;
-    const auto& volume = tenancy.tenure().volume;
-    if (!tenancy.awaits_trial(trials_.well_since(volume))) {
-        outbox_.released.push_back({slot->partition, tenancy.surrender(now)});
-    } else if (!closing_ && trials_.begin(volume)) {
-        jobs_->add([self = shared_from_this(), volume] { self->try_writes(volume); });
+    if (tenancy.is_due(now)) {
+        const auto& volume = tenancy.tenure().volume;
+        const auto place = places_->find(volume);
+        if (!tenancy.awaits_trial(trials_.well_since(volume))) {
+            tenancy.surrender();
+        } else if (!closing_ && place != places_->end() && trials_.begin(volume)) {
+            jobs_->add([self = shared_from_this(), volume, on = place->second.volume] {
+                self->try_writes(volume, *on);
+            });
+        }
     }
+    report_release(*slot);
 }
 
-void SlotTable::Impl::try_writes(const std::string& volume) {
-    if (!trials_.run(volume)) return;
+void SlotTable::Impl::try_writes(const std::string& name, storage::Volume& volume) {
+    if (!trials_.run(name, volume)) return;
     {
         base::MutexLock lock(mutex_);
         look_after_all();
     }
     flush();
+}
+
+// ---- another life on the volume ---------------------------------------------------------------
+
+void SlotTable::Impl::set_place(const std::string& volume, std::optional<Place> place) {
+    std::vector<SlotLogPtr> ended;
+    {
+        base::MutexLock lock(mutex_);
+        auto next = *places_;
+        next.erase(volume);
+        if (place) next.emplace(volume, *place);
+        places_ = std::make_shared<const Places>(std::move(next));
+        std::erase_if(leaving_,
+                      [&](const Leaving& one) { return one.slot->tenancy.holds_on(volume); });
+        for (const auto& [id, slot] : slots_) {
+            if (!slot->tenancy.holds_on(volume)) continue;
+            if (slot->log) ended.push_back(slot->log);
+            if (!slot->with_host) {
+                start_over(slot);
+            } else if (!std::exchange(slot->lost, true) && !slot->tenancy.busy()) {
+                slot->tenancy.fails();
+                leave(slot, [self = shared_from_this(), slot] { self->left_lost(slot); });
+            }
+        }
+        // An image may have named the new life before it is here.
+        if (!closing_) host_all(nullptr, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
+        note_change();
+    }
+    for (const auto& log : ended) log->abandon(storage::ErrorCode::kFenced);
+    flush();
+}
+
+void SlotTable::Impl::start_over(const HostedSlotPtr& slot) {
+    ++slot->life;
+    slot->lost = false;
+    slot->with_host = false;
+    slot->log.reset();
+    slot->tenancy.start_over();
+    go_on(slot);  // images that waited for it do not any more
+}
+
+bool SlotTable::Impl::end_lost(const HostedSlotPtr& slot) {
+    slot->with_host = false;
+    if (!slot->lost) return false;
+    start_over(slot);
+    const auto* topic = image_->topic(slot->partition.topic);
+    if (!closing_ && topic != nullptr)
+        host(*topic, slot->id.kind, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
+    return true;
+}
+
+void SlotTable::Impl::left_lost(const HostedSlotPtr& slot) {
+    {
+        base::MutexLock lock(mutex_);
+        std::ignore = end_lost(slot);
+    }
+    flush();
+}
+
+// ---- leaving ----------------------------------------------------------------------------------
+
+bool SlotTable::Impl::drain(std::size_t width, std::chrono::milliseconds patience) {
+    const auto deadline = options_.clock->now() + patience;
+    {
+        base::MutexLock lock(mutex_);
+        draining_ = true;
+    }
+    const auto last_batch = deadline - patience / 4;  // the rest is for what is left
+    bool led = give_back_some(width);
+    while (led && await_change(last_batch)) led = give_back_some(width);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - options_.clock->now());
+    return close(std::max(left, std::chrono::milliseconds(0))) && !led;
+}
+
+bool SlotTable::Impl::give_back_some(std::size_t width) {
+    bool is_over = false;
+    {
+        base::MutexLock lock(mutex_);
+        DrainTurn<HostedSlotPtr> turn(width);
+        for (const auto& [id, slot] : slots_) turn.see(slot, slot->tenancy);
+        seen_changes_ = changes_;
+        is_over = turn.is_over();
+        for (const auto& slot : turn.to_give_back()) {
+            slot->tenancy.give_back();
+            go_on(slot);
+        }
+    }
+    flush();
+    return !is_over;
+}
+
+bool SlotTable::Impl::await_change(base::Clock::Steady deadline) {
+    base::MutexLock lock(mutex_);
+    while (seen_changes_ == changes_) {
+        const auto left = deadline - options_.clock->now();
+        if (left.count() <= 0) return false;
+        changed_.wait_for(mutex_, left);
+    }
+    return true;
 }
 
 bool SlotTable::Impl::close(std::chrono::milliseconds patience) {
@@ -426,6 +628,13 @@ std::size_t SlotTable::opening() const { return impl_->count(Hosting::kOpening);
 std::size_t SlotTable::offline() const { return impl_->count(Hosting::kOffline); }
 bool SlotTable::is_offline(const SlotId& id) const { return impl_->is_offline(id); }
 void SlotTable::tick() { impl_->tick(); }
+void SlotTable::replace_place(const std::string& volume, Place place) {
+    impl_->set_place(volume, place);
+}
+void SlotTable::remove_place(const std::string& volume) { impl_->set_place(volume, std::nullopt); }
+bool SlotTable::drain(std::size_t width, std::chrono::milliseconds patience) {
+    return impl_->drain(width, patience);
+}
 bool SlotTable::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
 
 }  // namespace kaas::cluster

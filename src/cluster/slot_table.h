@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace kaas::cluster {
@@ -26,7 +27,7 @@ public:
     struct Reports {
         std::function<void(catalog::ImageVersion)> applied;
         std::function<void(std::vector<catalog::OpenedEpoch>)> opened;
-        /// Epochs that this broker has given up because their logs failed: it wants new ones.
+        /// Epochs that this broker has given up, for ever, as of `PartitionTable::Reports`.
         std::function<void(std::vector<catalog::PartitionEpoch>)> released;
     };
     struct Options {
@@ -62,9 +63,16 @@ public:
     /// thread; it does no I/O.
     void tick();
 
-    /// Has every slot left and released. False when `patience` has passed before: what hangs still
-    /// hangs then, and every log takes nothing any more. Blocks; not on the I/O pool. Later images
-    /// open nothing.
+    /// As of `PartitionTable`. The host leaves each slot of the earlier life before the new one
+    /// opens it.
+    void replace_place(const std::string& volume, Place place);
+    void remove_place(const std::string& volume);
+
+    /// As of `PartitionTable`: gives everything back, `width` slots at a time.
+    bool drain(std::size_t width, std::chrono::milliseconds patience);
+    /// Has every slot left and released, at once and without a report. False when `patience` has
+    /// passed before: what hangs still hangs then, and every log takes nothing any more. Blocks;
+    /// not on the I/O pool. Later images open nothing.
     bool close(std::chrono::milliseconds patience);
 
 private:

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace kaas::cluster {
@@ -19,6 +20,9 @@ namespace {
 /// long each time.
 constexpr std::chrono::milliseconds kFirstPause{1'000};
 constexpr std::chrono::milliseconds kLastPause{30'000};
+/// Between two reports of one release. A controller that has nobody else to give an epoch to is not
+/// asked more often either.
+constexpr std::chrono::milliseconds kReportPause{1'000};
 
 }  // namespace
 
@@ -30,7 +34,8 @@ std::optional<Tenure> tenure_of(const catalog::Partition& partition, base::Broke
     if (place == places.end() || place->second.incarnation != partition.leader.incarnation) {
         return std::nullopt;
     }
-    return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition)};
+    return Tenure{partition.leader_epoch, partition.volume(), catalog::epochs_to_walk(partition),
+                  partition.asked_back};
 }
 
 bool is_stranded(const catalog::Partition& partition, base::BrokerId self, const Places& places) {
@@ -38,10 +43,30 @@ bool is_stranded(const catalog::Partition& partition, base::BrokerId self, const
 }
 
 bool Tenancy::aim(std::optional<Tenure> tenure) {
-    if (tenure && tenure->epoch <= given_up_) tenure.reset();
-    if (tenure == wanted_) return false;
+    assigned_.reset();
+    if (tenure) assigned_ = {tenure->epoch, tenure->volume};
+    recalled_ = tenure && tenure->asked_back;
+    if (recalled_ || (tenure && tenure->epoch <= given_up_)) tenure.reset();
+    const bool news = recalled_ || tenure != wanted_;
     wanted_ = std::move(tenure);
-    return true;
+    give_up_recalled();
+    return news;
+}
+
+void Tenancy::give_back() {
+    recalled_ = assigned_.has_value();
+    wanted_.reset();
+    give_up_recalled();
+}
+
+void Tenancy::give_up_recalled() {
+    if (recalled_ && !busy_ && !open_) given_up_ = std::max(given_up_, assigned_->epoch);
+}
+
+void Tenancy::start_over() {
+    auto waiting = std::move(batches);
+    *this = Tenancy();
+    batches = std::move(waiting);
 }
 
 void Tenancy::strand(bool stranded) {
@@ -73,6 +98,7 @@ void Tenancy::opened(base::Clock::Steady now) {
     busy_ = false;
     open_ = true;
     told_.reset();
+    report_at_ = {};
     serves_since_ = now;
     if (still_wanted()) state_ = Hosting::kServing;
 }
@@ -85,6 +111,7 @@ void Tenancy::fails() {
 bool Tenancy::failed(storage::ErrorCode why, base::Clock::Steady now) {
     busy_ = false;
     open_ = false;
+    give_up_recalled();
     if (!still_wanted()) return false;
     state_ = Hosting::kOffline;
     plan_retry(why, now);
@@ -97,6 +124,7 @@ void Tenancy::closed() {
     given_up_ = held_->epoch;
     if (wanted_ && wanted_->epoch <= given_up_) wanted_.reset();  // an image of before came late
     held_.reset();
+    give_up_recalled();
 }
 
 void Tenancy::plan_retry(storage::ErrorCode code, base::Clock::Steady now) {
@@ -125,13 +153,22 @@ bool Tenancy::awaits_trial(std::optional<base::Clock::Steady> well_since) const 
     return disk_failed_at_ && (!well_since || *well_since < *disk_failed_at_);
 }
 
-base::LeaderEpoch Tenancy::surrender(base::Clock::Steady now) {
-    // Once more later, should the report get lost; longer each time, should the next epochs fail as
-    // well.
+void Tenancy::surrender() {
     given_up_ = held_->epoch;
-    pause_ = std::clamp(pause_ * 2, kFirstPause, kLastPause);
-    retry_at_ = now + pause_;
-    return held_->epoch;
+    pause_ = std::clamp(pause_ * 2, kFirstPause, kLastPause);  // should the next one fail as well
+    retry_at_.reset();
+}
+
+std::optional<base::LeaderEpoch> Tenancy::release_to_report(base::Clock::Steady now) {
+    if (!owes_report() || now < report_at_) return std::nullopt;
+    report_at_ = now + kReportPause;
+    return assigned_->epoch;
+}
+
+const std::string& Tenancy::volume() const {
+    static const std::string none;
+    if (assigned_) return assigned_->volume;
+    return held_ ? held_->volume : none;
 }
 
 std::optional<catalog::OpenedEpoch> Tenancy::news(const base::TopicPartition& id,

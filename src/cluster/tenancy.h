@@ -31,6 +31,7 @@ struct Tenure {
     base::LeaderEpoch epoch;
     std::string volume;
     std::vector<catalog::WalkedEpoch> walk;
+    bool asked_back = false;  ///< not to serve, but to release
 
     friend bool operator==(const Tenure& a, const Tenure& b) {
         return a.epoch == b.epoch && a.volume == b.volume;
@@ -53,14 +54,19 @@ struct Batch {
 /// How a partition or a coordinators' slot comes to this broker and goes: which epoch is wanted,
 /// which is held, and which step leads from one to the other. At most one step runs at a time; what
 /// is wanted may change meanwhile. An epoch whose log fails is given up for the next one, after
-/// pauses that grow. Thread: passive; its table's lock.
+/// pauses that grow. What was given up and is still assigned here is to be reported, again and
+/// again: a report may be lost with its controller. Thread: passive; its table's lock.
 class Tenancy {
 public:
     enum class Step { kNone, kOpen, kClose };
 
-    /// Wants `tenure`, or none. True when that is news. An epoch that was given up once is never
-    /// taken again, whoever offers it (DESIGN 9).
+    /// The newest image assigns `tenure`, or none. True when that is news. An epoch that was given
+    /// up once is never taken again, whoever offers it (DESIGN 9).
     bool aim(std::optional<Tenure> tenure);
+    /// Gives up what is assigned here, as if it had been asked back.
+    void give_back();
+    /// The volume is another life's now: whatever step runs is none of this tenancy's any more.
+    void start_over();
     /// Whether its volume is one that this broker lacks: without a tenure it is offline then, not
     /// just elsewhere.
     void strand(bool stranded);
@@ -86,13 +92,30 @@ public:
     /// began.
     [[nodiscard]] bool awaits_trial(std::optional<base::Clock::Steady> well_since) const;
     /// Gives up the epoch, which is due.
-    base::LeaderEpoch surrender(base::Clock::Steady now);
+    void surrender();
+    /// An epoch that has been given up, which the assignment does not know; due at once for one
+    /// that was served, and about once a second from then on.
+    [[nodiscard]] std::optional<base::LeaderEpoch> release_to_report(base::Clock::Steady now);
+    /// True when the assignment names an epoch that was given up.
+    [[nodiscard]] bool owes_report() const { return assigned_ && assigned_->epoch <= given_up_; }
     /// What the controller has not been told about the open log, which serves from `written`.
     [[nodiscard]] std::optional<catalog::OpenedEpoch> news(
         const base::TopicPartition& id, std::optional<base::LeaderEpoch> written);
 
     [[nodiscard]] Hosting state() const { return state_; }
     [[nodiscard]] bool busy() const { return busy_; }
+    /// True when the assignment gives this very epoch, and nobody has asked for it back.
+    [[nodiscard]] bool wants(base::LeaderEpoch epoch) const {
+        return wanted_ && wanted_->epoch == epoch;
+    }
+    /// Held, or on its way here or from here.
+    [[nodiscard]] bool is_led() const { return busy_ || open_ || wanted_; }
+    /// On its way from here, until the assignment shows that it has gone.
+    [[nodiscard]] bool is_handed_back() const {
+        return recalled_ && (busy_ || open_ || owes_report());
+    }
+    /// Of what is assigned here, or else held; empty when there is neither.
+    [[nodiscard]] const std::string& volume() const;
     /// False when the running step is for a tenure that is not wanted any more.
     [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
     /// Of the running step, of the log, or of the attempt that failed.
@@ -100,6 +123,10 @@ public:
     /// The same, for the step that opens it: nobody else needs the epochs to walk.
     [[nodiscard]] Tenure take_tenure() {
         return {held_->epoch, held_->volume, std::exchange(held_->walk, {})};
+    }
+    /// True when its log, or the step that runs, is on the volume.
+    [[nodiscard]] bool holds_on(const std::string& volume) const {
+        return held_ && held_->volume == volume;
     }
     /// True when it is on the volume, or about to be.
     [[nodiscard]] bool needs(const std::string& volume) const {
@@ -114,7 +141,16 @@ private:
         return stranded_ ? Hosting::kOffline : Hosting::kNotHere;
     }
     void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
+    /// What was asked back and is not served, or not any more, is given up.
+    void give_up_recalled();
 
+    struct Assigned {
+        base::LeaderEpoch epoch;
+        std::string volume;
+    };
+    std::optional<Assigned> assigned_;  ///< by the newest image, to this life
+    bool recalled_ = false;             ///< the assigned epoch is to be released
+    base::Clock::Steady report_at_{};   ///< the next release, at the earliest
     std::optional<Tenure> wanted_;
     std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
     bool open_ = false;

@@ -29,21 +29,21 @@ bool WriteTrials::begin(const std::string& volume) {
     return true;
 }
 
-bool WriteTrials::run(const std::string& volume) {
+bool WriteTrials::run(const std::string& name, storage::Volume& volume) {
     const auto began = clock_.now();
-    const auto well = storage::probe_writes(*places_.find(volume)->second.volume, name_);
+    const auto well = storage::probe_writes(volume, name_);
     const auto why = well ? std::string() : well.error().context;
     bool news = false;
     {
         base::MutexLock lock(mutex_);
-        auto& trial = trials_[volume];
+        auto& trial = trials_[name];
         trial.running = false;
         news = std::exchange(trial.said, why) != why;
         if (well) trial.well_since = began;
     }
-    if (news && well) base::log::info("cluster", "volume '{}' takes writes again", volume);
+    if (news && well) base::log::info("cluster", "volume '{}' takes writes again", name);
     if (news && !well) {
-        base::log::warn("cluster", "volume '{}' takes no writes, its failed logs wait: {}", volume,
+        base::log::warn("cluster", "volume '{}' takes no writes, its failed logs wait: {}", name,
                         why);
     }
     return well.has_value();

@@ -2,11 +2,14 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "cluster/place.h"
 
 #include <map>
 #include <optional>
 #include <string>
+
+namespace kaas::storage {
+class Volume;
+}  // namespace kaas::storage
 
 namespace kaas::cluster {
 
@@ -15,8 +18,7 @@ namespace kaas::cluster {
 class WriteTrials {
 public:
     /// `name` is of the file that a trial makes and removes: nobody else's.
-    WriteTrials(const Places& places, std::string name, base::Clock& clock)
-        : places_(places), name_(std::move(name)), clock_(clock) {}
+    WriteTrials(std::string name, base::Clock& clock) : name_(std::move(name)), clock_(clock) {}
 
     /// When the last good trial of the volume began.
     [[nodiscard]] std::optional<base::Clock::Steady> well_since(const std::string& volume) const
@@ -24,7 +26,7 @@ public:
     /// True when the caller should `run` one; false while one runs, or has just ended.
     [[nodiscard]] bool begin(const std::string& volume) KAAS_EXCLUDES(mutex_);
     /// Blocks. True when the volume takes writes.
-    bool run(const std::string& volume) KAAS_EXCLUDES(mutex_);
+    bool run(const std::string& name, storage::Volume& volume) KAAS_EXCLUDES(mutex_);
 
 private:
     struct Trial {
@@ -34,7 +36,6 @@ private:
         std::string said;  ///< why not: told once, not with each trial
     };
 
-    const Places& places_;
     const std::string name_;
     base::Clock& clock_;
     mutable base::Mutex mutex_;
