@@ -40,6 +40,9 @@ public:
     Out<std::unique_ptr<storage::File>> create(const std::string& p) override {
         return real_.create(p);
     }
+    Out<std::unique_ptr<storage::File>> create_private(const std::string& p) override {
+        return real_.create_private(p);
+    }
     Out<std::unique_ptr<storage::File>> open(const std::string& p, storage::OpenMode m) override {
         return real_.open(p, m);
     }

@@ -331,6 +331,10 @@ Result<std::unique_ptr<File>> MemoryVolume::create(const std::string& path) {
         *this, path, std::move(node), OpenMode::kReadWrite, tree_->generation()));
 }
 
+Result<std::unique_ptr<File>> MemoryVolume::create_private(const std::string& path) {
+    return create(path);  // there is but one user
+}
+
 Result<std::unique_ptr<File>> MemoryVolume::open(const std::string& path, OpenMode mode) {
     Attempt attempt = begin(Operation::kOpen, path);
     if (attempt.refused()) return attempt.error();

@@ -106,6 +106,7 @@ public:
     void limit_to(std::uint64_t bytes) KAAS_EXCLUDES(mutex_);
 
     [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
+    [[nodiscard]] Result<std::unique_ptr<File>> create_private(const std::string& path) override;
     [[nodiscard]] Result<std::unique_ptr<File>> open(const std::string& path,
                                                      OpenMode mode) override;
     [[nodiscard]] Result<void> make_directory(const std::string& path) override;

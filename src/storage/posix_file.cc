@@ -112,16 +112,16 @@ PosixFile::PosixFile(std::shared_ptr<PosixShared> shared, std::string path, int 
     : shared_(std::move(shared)), flags_(flags & ~(O_CREAT | O_EXCL)), path_(std::move(path)) {}
 
 Result<std::shared_ptr<PosixFile>> PosixFile::open(std::shared_ptr<PosixShared> shared,
-                                                   const std::string& path, int flags) {
+                                                   const std::string& path, int flags,
+                                                   unsigned mode) {
     std::shared_ptr<PosixFile> file(new PosixFile(std::move(shared), path, flags));
-    KAAS_TRY(file->open_first(flags));
+    KAAS_TRY(file->open_first(flags, mode));
     return file;
 }
 
-Result<void> PosixFile::open_first(int flags) {
-    constexpr unsigned kMode = 0644;
+Result<void> PosixFile::open_first(int flags, unsigned mode) {
     const auto name = path();
-    auto fd = open_below(*shared_, name.c_str(), flags, kMode);
+    auto fd = open_below(*shared_, name.c_str(), flags, mode);
     if (!fd) return fail_call("open");
     struct stat status;
     if (::fstat(fd.get(), &status) != 0) return fail_call("stat");

@@ -101,9 +101,11 @@ class PosixFile final : public File,
                         public std::enable_shared_from_this<PosixFile>,
                         private DescriptorCache::Member {
 public:
-    /// `flags` as of open(2), those for making a file included. Errors: the volume's.
+    /// `flags` as of open(2), those for making a file included; `mode` is for them. Errors: the
+    /// volume's.
     [[nodiscard]] static Result<std::shared_ptr<PosixFile>> open(
-        std::shared_ptr<PosixShared> shared, const std::string& path, int flags);
+        std::shared_ptr<PosixShared> shared, const std::string& path, int flags,
+        unsigned mode = 0644);
     ~PosixFile() override;
 
     Result<void> write_at(std::uint64_t offset, std::span<const base::ByteView> pieces) override;
@@ -133,7 +135,7 @@ public:
 private:
     PosixFile(std::shared_ptr<PosixShared> shared, std::string path, int flags);
 
-    [[nodiscard]] Result<void> open_first(int flags) KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] Result<void> open_first(int flags, unsigned mode) KAAS_EXCLUDES(mutex_);
     [[nodiscard]] Result<Lease> open_again(bool& gone) KAAS_EXCLUDES(mutex_);
     void enter_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);
     void leave_files() KAAS_REQUIRES(shared_->mutex) KAAS_EXCLUDES(mutex_);

@@ -244,6 +244,11 @@ Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
     return std::make_unique<PosixHandle>(std::move(file));
 }
 
+Result<std::unique_ptr<File>> PosixVolume::create_private(const std::string& path) {
+    KAAS_TRY_ASSIGN(file, PosixFile::open(shared_, path, O_RDWR | O_CREAT | O_EXCL, 0600));
+    return std::make_unique<PosixHandle>(std::move(file));
+}
+
 Result<std::unique_ptr<File>> PosixVolume::open(const std::string& path, OpenMode mode) {
     KAAS_TRY_ASSIGN(file,
                     PosixFile::open(shared_, path, mode == OpenMode::kRead ? O_RDONLY : O_RDWR));

@@ -40,6 +40,7 @@ public:
     [[nodiscard]] bool same_directory(const PosixVolume& other) const;
 
     [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
+    [[nodiscard]] Result<std::unique_ptr<File>> create_private(const std::string& path) override;
     [[nodiscard]] Result<std::unique_ptr<File>> open(const std::string& path,
                                                      OpenMode mode) override;
     [[nodiscard]] Result<void> make_directory(const std::string& path) override;

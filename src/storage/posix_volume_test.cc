@@ -61,6 +61,14 @@ TEST_F(PosixVolumeTest, MorePiecesThanOneCallTakes) {
     EXPECT_EQ(read("many"), all);
 }
 
+TEST_F(PosixVolumeTest, APrivateFileIsForNobodyElse) {
+    ASSERT_TRUE(volume_->create_private("secret"));
+    const auto status = std::filesystem::status(std::filesystem::path(root_.path()) / "secret");
+    EXPECT_EQ(status.permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    EXPECT_EQ(volume_->create_private("secret").error().code, ErrorCode::kExists);
+}
+
 TEST_F(PosixVolumeTest, SymbolicLinkIsNotFollowed) {
     make_file("target", "x");
     std::filesystem::create_symlink("target", root_.path() + "/link");

@@ -40,6 +40,10 @@ public:
         KAAS_TRY_ASSIGN(file, shared_.create(path));
         return wrap(path, std::move(file));
     }
+    Result<std::unique_ptr<File>> create_private(const std::string& path) override {
+        KAAS_TRY_ASSIGN(file, shared_.create_private(path));
+        return wrap(path, std::move(file));
+    }
     Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
         KAAS_TRY_ASSIGN(file, shared_.open(path, mode));
         return wrap(path, std::move(file));

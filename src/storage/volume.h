@@ -117,6 +117,8 @@ public:
     /// Makes a file that must not exist (O_CREAT | O_EXCL). Not durable before `File::sync` and
     /// `sync_directory` of its parent.
     [[nodiscard]] virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
+    /// The same for a file that nobody but our user may read (mode 0600).
+    [[nodiscard]] virtual Result<std::unique_ptr<File>> create_private(const std::string& path) = 0;
     /// Opens afresh, so that a network file system revalidates (close-to-open).
     [[nodiscard]] virtual Result<std::unique_ptr<File>> open(const std::string& path,
                                                              OpenMode mode) = 0;
