@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,11 @@ class Link;
 /// Thread: the reactor's, all of it.
 class Channel {
 public:
+    /// For SCRAM-SHA-512, with which each connection then begins.
+    struct Credentials {
+        std::string user;
+        std::string password;
+    };
     struct Options {
         net::Reactor* reactor = nullptr;
         /// Runs getaddrinfo, which blocks; not asked for a host that is an address. What it runs
@@ -41,6 +47,7 @@ public:
         std::string host = {};
         std::uint16_t port = 0;
         std::string client_id = {};
+        std::optional<Credentials> credentials = {};
         std::uint32_t frame_max_bytes = 100 << 20;  ///< of an answer
         /// From the first look at the name until the connection can take calls.
         std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);

@@ -15,8 +15,14 @@
 #include "net/exchange.h"
 #include "net/reactor.h"
 #include "net/server.h"
+#include "security/scram.h"
+#include "wire/api_key.h"
+#include "wire/error_code.h"
 #include "wire/message.h"
 #include "wire/messages/heartbeat.h"
+#include "wire/messages/request_header.h"
+#include "wire/messages/sasl_authenticate.h"
+#include "wire/messages/sasl_handshake.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -33,6 +39,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +67,12 @@ public:
     void handle(std::unique_ptr<net::Exchange> exchange) override KAAS_EXCLUDES(mutex_) {
         wire::Reader in(exchange->frame().bytes);
         auto header = wire::decode_request_header(in);
+        if (header->request_api_key == static_cast<std::int16_t>(wire::ApiKey::kSaslHandshake)) {
+            return take_mechanism(std::move(exchange), *header);
+        }
+        if (header->request_api_key == static_cast<std::int16_t>(wire::ApiKey::kSaslAuthenticate)) {
+            return take_token(std::move(exchange), *header, in);
+        }
         auto request = wire::decode<wire::HeartbeatRequest>(in, kVersion);
         const std::string group = request->group_id.str();
         const std::int32_t id = header->correlation_id;
@@ -88,6 +101,14 @@ public:
     }
     void disconnected(const net::Peer&) override {}
 
+    /// Does not show that it knows the password.
+    void lie() { lie_ = true; }
+    /// From now on only a client with this password is let in.
+    void guard(const std::string& password, std::string mechanism = "SCRAM-SHA-512") {
+        credential_ = security::make_scram_credential(password, "salt");
+        mechanism_ = std::move(mechanism);
+    }
+
     void wait_for(std::size_t requests) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         while (seen_ < requests) ASSERT_TRUE(changed_.wait_for(mutex_, kPatience));
@@ -114,6 +135,35 @@ private:
         std::string group;
         std::int32_t id;
     };
+    void take_mechanism(std::unique_ptr<net::Exchange> exchange,
+                        const wire::RequestHeader& header) {
+        wire::SaslHandshakeResponse response;
+        if (mechanism_ != "SCRAM-SHA-512") {
+            response.error_code = wire::ErrorCode::kUnsupportedSaslMechanism;
+        }
+        response.mechanisms.emplace_back(mechanism_);
+        scram_.emplace("nonce", [this](std::string_view user) {
+            return user == "broker" ? &credential_ : nullptr;
+        });
+        respond(std::move(exchange), response, header);
+    }
+    void take_token(std::unique_ptr<net::Exchange> exchange, const wire::RequestHeader& header,
+                    wire::Reader in) {
+        auto request = wire::decode<wire::SaslAuthenticateRequest>(in, header.request_api_version);
+        auto token = scram_->answer(base::as_text(request->auth_bytes.view()));
+        wire::SaslAuthenticateResponse response;
+        if (!token) response.error_code = wire::ErrorCode::kSaslAuthenticationFailed;
+        if (token) response.auth_bytes = base::as_bytes(*token);
+        if (scram_->complete() && lie_) response.auth_bytes = base::as_bytes("v=AAAA");
+        respond(std::move(exchange), response, header);
+    }
+    template <class Response>
+    static void respond(std::unique_ptr<net::Exchange> exchange, const Response& response,
+                        const wire::RequestHeader& header) {
+        auto output =
+            wire::encode_response(response, header.request_api_version, header.correlation_id);
+        exchange->respond({.output = std::move(*output), .slices = {}});
+    }
     void hold(Held held) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
         held_.push_back(std::move(held));
@@ -123,6 +173,11 @@ private:
         ++seen_;
         changed_.notify_all();
     }
+
+    security::ScramCredential credential_;
+    std::string mechanism_;
+    std::optional<security::ScramServer> scram_;  ///< of the one connection that tests have
+    bool lie_ = false;
 
     mutable base::Mutex mutex_;
     base::CondVar changed_;
@@ -228,7 +283,8 @@ protected:
     }
 
     void make(std::uint16_t port, const std::string& host = "127.0.0.1",
-              base::Executor* resolver = nullptr) {
+              base::Executor* resolver = nullptr,
+              const std::optional<Channel::Credentials>& credentials = {}) {
         reactor_.run_and_wait([&] {
             channel_ = std::make_unique<Channel>(
                 Channel::Options{.reactor = &reactor_,
@@ -236,11 +292,16 @@ protected:
                                  .host = host,
                                  .port = port,
                                  .client_id = "test",
+                                 .credentials = credentials,
                                  .frame_max_bytes = 1 << 20,
                                  .connect_timeout = 1s});
             channel_->on_change(
                 [this](bool up, const Error& why) { changes_.add(up ? "up" : name_of(why.code)); });
         });
+    }
+    void make_known(std::uint16_t port, const std::string& user = "broker",
+                    const std::string& password = "secret") {
+        make(port, "127.0.0.1", nullptr, Channel::Credentials{user, password});
     }
     /// On the reactor. Each end of a call becomes an event: "<group> <answer or error>".
     void call(const std::string& group, std::chrono::milliseconds patience = kPatience,
@@ -470,6 +531,49 @@ TEST_F(ChannelTest, MayBeDestroyedByWhatItCalls) {
     EXPECT_THAT(calls_.wait_for(4),
                 ElementsAre("echo 4", "hold down", "first refused", "second refused"));
     on_reactor([&] { EXPECT_EQ(channel_, nullptr); });
+}
+
+TEST_F(ChannelTest, ShowsItsPasswordBeforeTheFirstCall) {
+    Peer peer;
+    peer.script().guard("secret");
+    make_known(peer.port());
+    on_reactor([&] {
+        call("echo");
+        call("echo 2");
+    });
+    EXPECT_THAT(calls_.wait_for(2), ElementsAre("echo 4", "echo 2 6"));
+    EXPECT_THAT(changes_.wait_for(1), ElementsAre("up"));
+}
+
+TEST_F(ChannelTest, AWrongPasswordOrNameIsDenied) {
+    Peer peer;
+    peer.script().guard("another secret");
+    make_known(peer.port());
+    on_reactor([&] { call("echo"); });
+    EXPECT_THAT(calls_.wait_for(1), ElementsAre("echo denied"));
+    EXPECT_THAT(changes_.wait_for(1), ElementsAre("denied"));
+    on_reactor([&] { channel_.reset(); });
+    make_known(peer.port(), "nobody");
+    on_reactor([&] { call("echo"); });
+    EXPECT_EQ(calls_.wait_for(2).back(), "echo denied");
+}
+
+TEST_F(ChannelTest, APeerWithoutThePasswordIsNotTrusted) {
+    Peer peer;
+    peer.script().guard("secret");
+    peer.script().lie();
+    make_known(peer.port());
+    on_reactor([&] { call("echo"); });
+    EXPECT_THAT(calls_.wait_for(1), ElementsAre("echo denied"));
+    EXPECT_THAT(changes_.wait_for(1), ElementsAre("denied"));
+}
+
+TEST_F(ChannelTest, APeerWithoutTheMechanismIsDenied) {
+    Peer peer;
+    peer.script().guard("secret", "PLAIN");
+    make_known(peer.port());
+    on_reactor([&] { call("echo"); });
+    EXPECT_THAT(calls_.wait_for(1), ElementsAre("echo denied"));
 }
 
 TEST_F(ChannelTest, LargeRequestsGoOutInPieces) {

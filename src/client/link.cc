@@ -9,8 +9,16 @@
 #include "net/frame_reader.h"
 #include "net/reactor.h"
 #include "net/stream.h"
+#include "security/error.h"
+#include "security/scram.h"
+#include "wire/api.h"
+#include "wire/error_code.h"
+#include "wire/message.h"
 #include "wire/messages/response_header.h"
+#include "wire/messages/sasl_authenticate.h"
+#include "wire/messages/sasl_handshake.h"
 #include "wire/reader.h"
+#include "wire/types.h"
 #include "wire/writer.h"
 
 #include <fmt/format.h>
@@ -33,6 +41,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -116,12 +125,13 @@ void Link::on_work() {
         case State::kConnecting:
             if (writable_) connected();
             return;
+        case State::kGreeting:
         case State::kUp: return read();
     }
 }
 
 void Link::on_turn_end() {
-    if (is_up()) write();
+    if (is_connected()) write();
     finish_ended();
 }
 
@@ -224,6 +234,81 @@ bool Link::is_connected_to_itself() const {
 
 void Link::open() {
     stream_ = std::make_unique<net::PlainStream>(socket_.get());
+    if (!options_.credentials) return up();
+    state_ = State::kGreeting;
+    touch();
+    scram_.emplace(options_.credentials->user, options_.credentials->password,
+                   security::scram_nonce());
+    proof_sent_ = false;
+    send_mechanism();
+}
+
+// Greeting: the mechanism, and two tokens (KIP-43, KIP-152). The time for opening is all the
+// patience that its calls have.
+
+template <class Request, class Response>
+void Link::greet(const Request& request, std::int16_t version,
+                 void (Link::*next)(const Response& response)) {
+    const std::int32_t id = next_correlation_id();
+    auto frame =
+        wire::encode_request(request, version, id, wire::String::borrow(options_.client_id));
+    KAAS_ASSERT(frame);
+    auto call = under_way_.emplace(under_way_.end(), reactor_);
+    call->correlation_id = id;
+    call->response_header = wire::api(Request::kKey).response_header(version);
+    call->frame = std::move(*frame);
+    call->finish = [this, version, next](Result<wire::Reader> body) {
+        if (!body) return wire::Result<void>();  // the end of the connection says all
+        auto response = wire::decode<Response>(*body, version);
+        if (!response) return wire::Result<void>(std::unexpected(std::move(response).error()));
+        (this->*next)(*response);
+        return wire::Result<void>();
+    };
+    if (next_to_send_ == under_way_.end()) next_to_send_ = call;
+}
+
+void Link::send_mechanism() {
+    constexpr std::int16_t kVersion = 1;  // tokens in SaslAuthenticate, not bare
+    greet(wire::SaslHandshakeRequest{.mechanism = security::kScramSha512}, kVersion,
+          &Link::mechanism_taken);
+}
+
+void Link::mechanism_taken(const wire::SaslHandshakeResponse& response) {
+    if (response.error_code == wire::ErrorCode::kNone) return send_token(scram_->first());
+    close({ErrorCode::kDenied,
+           fmt::format("{} does not take {}: error {}", peer_, security::kScramSha512,
+                       static_cast<int>(response.error_code))});
+}
+
+void Link::send_token(std::string token) {
+    constexpr std::int16_t kVersion = 2;
+    greet(wire::SaslAuthenticateRequest{.auth_bytes = base::as_bytes(token)}, kVersion,
+          &Link::token_answered);
+}
+
+void Link::token_answered(const wire::SaslAuthenticateResponse& response) {
+    if (response.error_code != wire::ErrorCode::kNone) {
+        const std::string why = response.error_message ? response.error_message->str() : "";
+        return close({ErrorCode::kDenied, fmt::format("{}: error {}: {}", peer_,
+                                                      static_cast<int>(response.error_code), why)});
+    }
+    const std::string_view token = base::as_text(response.auth_bytes.view());
+    if (!std::exchange(proof_sent_, true)) {
+        auto proof = scram_->answer(token);
+        return proof ? send_token(std::move(*proof)) : token_failed(proof.error());
+    }
+    const auto trusted = scram_->finish(token);
+    return trusted ? up() : token_failed(trusted.error());
+}
+
+void Link::token_failed(const security::Error& error) {
+    close(
+        {error.code == security::ErrorCode::kMalformed ? ErrorCode::kMalformed : ErrorCode::kDenied,
+         fmt::format("{}: {}", peer_, error.context)});
+}
+
+void Link::up() {
+    scram_.reset();
     state_ = State::kUp;
     open_timer_.cancel();
     under_way_.splice(under_way_.end(), waiting_);
@@ -236,7 +321,7 @@ void Link::open() {
 
 void Link::read() {
     base::FrameRef frame;
-    for (int left = kFramesPerTurn; is_up();) {
+    for (int left = kFramesPerTurn; is_connected();) {
         switch (reader_.next(slabs_, true, frame)) {
             case net::FrameReader::Next::kFrame:
                 answered(frame.bytes);
@@ -302,7 +387,7 @@ void Link::answered(base::MutableBytes frame) {
 // Requests.
 
 void Link::write() {
-    while (is_up() && writable_ && next_to_send_ != under_way_.end()) {
+    while (is_connected() && writable_ && next_to_send_ != under_way_.end()) {
         std::array<iovec, kPiecesPerSend> pieces;
         std::size_t count = 0;
         std::size_t bytes = 0;
@@ -352,6 +437,7 @@ void Link::close(Error why) {
     state_ = State::kIdle;
     open_timer_.cancel();
     drop_socket();
+    scram_.reset();
     reader_ = net::FrameReader(options_.frame_max_bytes);
     slabs_.trim();
     addresses_.clear();

@@ -10,6 +10,10 @@
 #include "net/frame_reader.h"
 #include "net/reactor.h"
 #include "net/stream.h"
+#include "security/error.h"
+#include "security/scram.h"
+#include "wire/messages/sasl_authenticate.h"
+#include "wire/messages/sasl_handshake.h"
 #include "wire/writer.h"
 
 #include <chrono>
@@ -17,6 +21,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +61,7 @@ private:
         kBeginning,   ///< to be opened in the next round, or after the pause
         kResolving,   ///< the resolver has it
         kConnecting,  ///< `socket_` is on its way to an address
+        kGreeting,    ///< connected; only our own calls, which authenticate, are under way
         kUp,
     };
     struct Call {
@@ -75,6 +81,7 @@ private:
 
     void touch();
     [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
+    [[nodiscard]] bool is_connected() const { return is_up() || state_ == State::kGreeting; }
 
     void begin();
     void resolved(std::uint64_t attempt, Result<std::vector<Address>> addresses);
@@ -84,6 +91,16 @@ private:
     void address_failed(int error);
     [[nodiscard]] bool is_connected_to_itself() const;
     void open();
+    /// A call of our own, while `waiting_` waits.
+    template <class Request, class Response>
+    void greet(const Request& request, std::int16_t version,
+               void (Link::*next)(const Response& response));
+    void send_mechanism();
+    void mechanism_taken(const wire::SaslHandshakeResponse& response);
+    void send_token(std::string token);
+    void token_answered(const wire::SaslAuthenticateResponse& response);
+    void token_failed(const security::Error& error);
+    void up();
 
     void read();
     [[nodiscard]] bool receive();
@@ -111,6 +128,9 @@ private:
     std::size_t next_address_ = 0;
     bool all_refused_ = true;  ///< of the addresses so far
     std::string last_failure_;
+
+    std::optional<security::ScramClient> scram_;  ///< while greeting
+    bool proof_sent_ = false;                     ///< then comes the server's own
 
     base::UniqueFd socket_;
     std::unique_ptr<net::Stream> stream_;
