@@ -27,6 +27,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,7 @@ protected:
         };
         options.reports.released = [this](std::vector<catalog::PartitionEpoch> epochs) {
             released_.insert(released_.end(), epochs.begin(), epochs.end());
+            if (on_released) on_released(epochs);
         };
         table_ = std::make_unique<SlotTable>(std::move(options));
         catalog::Broker self{.id = base::BrokerId(1)};
@@ -146,12 +148,31 @@ protected:
         if (!opened_.empty()) change(catalog::Opened{std::exchange(opened_, {})});
     }
 
+    /// The session was ended; the broker has taken another one, and the controller knows.
+    void live_again() {
+        old_ = std::move(broker_);
+        old_->session.fenced = true;
+        broker_ = std::make_unique<storage::testing::Broker>(volume_, clock_);
+        incarnation_ = {base::Uuid::random()};
+        table_->replace_place("main", {&volume_, &broker_->log_dir, incarnation_});
+        catalog::Broker self{.id = base::BrokerId(1)};
+        self.sessions.emplace("main", incarnation_);
+        change(catalog::BrokerRegistered{self});
+        change(catalog::LeadershipRenewed{base::BrokerId(1)});
+        table_->apply(image_);
+    }
+    void ask_back(int epoch) { give(catalog::AskedBack{{{first(), base::LeaderEpoch(epoch)}}}); }
+
+    /// The controller, for a test that has one.
+    std::function<void(const std::vector<catalog::PartitionEpoch>&)> on_released;
+
     storage::MemoryVolume volume_;
     base::ManualClock clock_;
     base::InlineExecutor home_;
     ListHost host_{home_};
     HeldExecutor pool_;
     base::Incarnation incarnation_;
+    std::unique_ptr<storage::testing::Broker> old_;
     std::unique_ptr<storage::testing::Broker> broker_;
     std::unique_ptr<SlotTable> table_;
     catalog::ImagePtr image_ = catalog::ImageEditor("c").finish();
@@ -349,6 +370,164 @@ TEST_F(SlotTableTest, AHostThatDoesNotLeaveHoldsUpNobodyForLongerThanAsked) {
     host_.let_leave();
     EXPECT_EQ(text_of_first().find("\"released\""), std::string::npos)
         << "its log has taken nothing any more";
+}
+
+TEST_F(SlotTableTest, AnEpochThatIsAskedBackIsLeftReleasedAndReportedUntilAnImageShowsIt) {
+    create_slots();
+    EXPECT_TRUE(add("a"));
+    const auto before = image_;
+    host_.hold_leaving = true;
+    ask_back(0);
+    EXPECT_EQ(host_.list(kFirst), std::nullopt);
+    EXPECT_EQ(table_->led(), 1U);
+    tick(1min);
+    EXPECT_TRUE(released_.empty()) << "the host has not left it";
+    host_.hold_leaving = false;
+    host_.let_leave();
+    EXPECT_TRUE(released_.empty()) << "its log is open";
+    run();
+    const catalog::PartitionEpoch released{first(), base::LeaderEpoch(0)};
+    EXPECT_EQ(released_, std::vector{released});
+    EXPECT_NE(text_of_first().find("\"released\""), std::string::npos);
+    tick(1s);
+    EXPECT_EQ(released_.size(), 2U) << "the report may have been lost";
+
+    // A controller that has not heard of it.
+    catalog::ImageEditor editor(*before);
+    editor.begin_epoch(base::ControllerEpoch(5), base::BrokerId(2));
+    image_ = std::move(editor).finish();
+    table_->apply(image_);
+    run();
+    EXPECT_EQ(host_.list(kFirst), std::nullopt) << "a release is for ever";
+    tick(1s);
+    EXPECT_EQ(released_.size(), 3U);
+    give(catalog::Released{{released}});
+    tick(1min);
+    EXPECT_EQ(released_.size(), 3U);
+    assign(1);
+    EXPECT_EQ(host_.list(kFirst), List{"a"});
+}
+
+TEST_F(SlotTableTest, ASlotThatIsAskedBackWhileItOpensIsNotServed) {
+    catalog::Partition slot;
+    slot.replicas = {base::BrokerId(1)};
+    slot.leader = {base::BrokerId(1), incarnation_};
+    slot.runs = {{base::LeaderEpoch(0), "main"}};
+    topic_.partitions = {slot};
+    change(catalog::TopicCreated{topic_});
+    table_->apply(image_);
+    ask_back(0);
+    EXPECT_EQ(host_.list(kFirst), std::nullopt);
+    EXPECT_EQ(released_.size(), 1U);
+}
+
+TEST_F(SlotTableTest, ADrainGivesSlotsBackInBatches) {
+    base::InlineExecutor at_once;
+    restart(&at_once);
+    create_slots(5);
+    std::vector<std::size_t> led;
+    on_released = [&](const std::vector<catalog::PartitionEpoch>& epochs) {
+        led.push_back(table_->led());
+        change(catalog::Released{epochs});
+        table_->apply(image_);
+    };
+    EXPECT_TRUE(table_->drain(2, 1min));
+    EXPECT_EQ(released_.size(), 5U);
+    ASSERT_GE(led.size(), 3U);
+    EXPECT_GE(led.front(), 3U);
+    EXPECT_EQ(led.back(), 0U);
+    EXPECT_EQ(table_->led() + table_->opening() + table_->offline(), 0U);
+    table_.reset();  // before the pool
+}
+
+TEST_F(SlotTableTest, ANextBatchWaitsUntilTheLastOneIsKnownToBeGone) {
+    base::InlineExecutor at_once;
+    restart(&at_once);
+    create_slots(5);
+    EXPECT_FALSE(table_->drain(2, 0ms)) << "nobody has answered";
+    EXPECT_EQ(released_.size(), 2U);
+    EXPECT_EQ(table_->led(), 0U) << "the others were closed in the end";
+    table_.reset();  // before the pool
+}
+
+TEST_F(SlotTableTest, NothingThatAnEarlierLifeHadPendingStandsAndTheNextOneServes) {
+    create_slots();
+    EXPECT_TRUE(add("a"));
+    EXPECT_TRUE(add("b", kSecond));
+    std::optional<bool> stands;
+    ASSERT_TRUE(host_.add(kFirst, "pending", [&](bool durable) { stands = durable; }));
+    live_again();
+    EXPECT_EQ(stands, false);
+    run();
+    EXPECT_EQ(host_.list(kFirst).value_or(List{}).front(), "a");
+    EXPECT_EQ(host_.list(kSecond), List{"b"});
+    EXPECT_EQ(stands, false);
+    EXPECT_TRUE(add("c"));
+    EXPECT_EQ(text_of_first().find("\"released\""), std::string::npos);
+    tick(1min);
+    EXPECT_TRUE(released_.empty()) << "a dead life's epochs are no one's to give";
+    EXPECT_EQ(applied_.back(), image_->version());
+}
+
+TEST_F(SlotTableTest, TheNextLifeOpensASlotOnlyOnceTheHostHasLeftIt) {
+    create_slots(1);
+    EXPECT_TRUE(add("a"));
+    host_.hold_leaving = true;
+    live_again();
+    run();
+    EXPECT_EQ(host_.list(kFirst), std::nullopt);
+    EXPECT_EQ(table_->led(), 0U);
+    host_.hold_leaving = false;
+    host_.let_leave();
+    run();
+    EXPECT_EQ(host_.list(kFirst), List{"a"});
+    EXPECT_EQ(applied_.back(), image_->version());
+}
+
+TEST_F(SlotTableTest, ARestartWhileASlotIsAskedBackReportsNothingOfTheOldLife) {
+    create_slots(1);
+    host_.hold_leaving = true;
+    ask_back(0);
+    live_again();
+    host_.hold_leaving = false;
+    host_.let_leave();
+    run();
+    EXPECT_EQ(host_.list(kFirst), List{});
+    EXPECT_TRUE(released_.empty());
+}
+
+TEST_F(SlotTableTest, ASlotThatOpensInAnEarlierLifeDoesNotHoldUpTheNext) {
+    create_slots(1);
+    EXPECT_TRUE(add("a"));
+    assign(1, 2);
+    change(catalog::Assigned{{{first(),
+                               {base::BrokerId(1)},
+                               {base::BrokerId(1), incarnation_},
+                               base::LeaderEpoch(2),
+                               "main"}}});
+    bool hung = false;
+    volume_.set_hook([&](const storage::MemoryVolume::Step&) -> std::optional<storage::Fault> {
+        if (std::exchange(hung, true)) return std::nullopt;
+        live_again();
+        run();
+        EXPECT_EQ(host_.list(kFirst), List{"a"}) << "while the old one hangs";
+        return std::nullopt;
+    });
+    table_->apply(image_);
+    run();
+    EXPECT_TRUE(hung);
+    EXPECT_EQ(host_.list(kFirst), List{"a"});
+    EXPECT_EQ(table_->led(), 1U);
+    EXPECT_TRUE(add("b"));
+}
+
+TEST_F(SlotTableTest, ASlotWhoseVolumeIsLostIsOffline) {
+    create_slots(1);
+    table_->remove_place("main");
+    run();
+    EXPECT_EQ(table_->led(), 0U);
+    EXPECT_TRUE(table_->is_offline(kFirst));
+    EXPECT_EQ(host_.list(kFirst), std::nullopt);
 }
 
 TEST_F(SlotTableTest, AStalledVolumeFailsWhoWaits) {
