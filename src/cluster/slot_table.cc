@@ -8,13 +8,11 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "catalog/slot.h"
-#include "cluster/drain_turn.h"
 #include "cluster/jobs.h"
 #include "cluster/place.h"
-#include "cluster/release_patience.h"
 #include "cluster/slot_host.h"
+#include "cluster/slot_table_impl.h"
 #include "cluster/tenancy.h"
-#include "cluster/write_trials.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/slot_log.h"
@@ -37,128 +35,6 @@
 #include <vector>
 
 namespace kaas::cluster {
-namespace {
-
-using SlotLogPtr = std::shared_ptr<storage::SlotLog>;
-
-/// One slot as this broker has it. Guarded by its table's lock.
-struct HostedSlot {
-    SlotId id;
-    base::TopicPartition partition;
-    Tenancy tenancy;
-    SlotLogPtr log;
-    int life = 0;            ///< a step that began in an earlier one changes nothing any more
-    bool with_host = false;  ///< from `SlotHost::open` until it has left the slot
-    bool lost = false;       ///< the life has ended, but the host is still to leave it
-
-    [[nodiscard]] std::string directory() const {
-        return catalog::slot_directory(id.kind, id.slot);
-    }
-};
-using HostedSlotPtr = std::shared_ptr<HostedSlot>;
-
-/// What is said once the lock is gone.
-struct Outbox {
-    std::vector<catalog::ImageVersion> applied;
-    std::vector<catalog::OpenedEpoch> opened;
-    std::vector<catalog::PartitionEpoch> released;
-};
-
-}  // namespace
-
-/// Shared with the jobs that it has on the I/O pool, and with the host's answers.
-class SlotTable::Impl : public std::enable_shared_from_this<Impl> {
-public:
-    explicit Impl(Options options)
-        : options_(std::move(options)),
-          jobs_(std::make_shared<Jobs>(*options_.io_pool, options_.width)),
-          trials_(fmt::format("kaas.probe.{}.slots", options_.self), *options_.clock),
-          places_(std::make_shared<const Places>(options_.places)),
-          image_(std::make_shared<const catalog::Image>()) {}
-
-    bool apply(const catalog::ImagePtr& next) KAAS_EXCLUDES(mutex_);
-    void tick() KAAS_EXCLUDES(mutex_);
-    void set_place(const std::string& volume, std::optional<Place> place) KAAS_EXCLUDES(mutex_);
-    bool drain(std::size_t width, std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
-    bool close(std::chrono::milliseconds patience) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::size_t count(Hosting state) const KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool is_offline(const SlotId& id) const KAAS_EXCLUDES(mutex_);
-
-private:
-    using BatchPtr = std::shared_ptr<Batch>;
-
-    void host(const catalog::Topic& topic, catalog::SlotKind kind, const BatchPtr& batch)
-        KAAS_REQUIRES(mutex_);
-    void host_all(const catalog::Image* before, const BatchPtr& batch) KAAS_REQUIRES(mutex_);
-    void aim(const HostedSlotPtr& slot, std::optional<Tenure> tenure, const BatchPtr& batch)
-        KAAS_REQUIRES(mutex_);
-    void go_on(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
-    void report_release(HostedSlot& slot) KAAS_REQUIRES(mutex_);
-    void finish(Batch& batch) KAAS_REQUIRES(mutex_);
-
-    void open(const HostedSlotPtr& slot, int life, const Tenure& tenure) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] static storage::Result<storage::OpenedSlot> open_log(const HostedSlot& slot,
-                                                                       const Tenure& tenure,
-                                                                       const Places& places);
-    /// False when the slot's life has ended meanwhile.
-    [[nodiscard]] bool hand_to_host(HostedSlot& slot, int life, const SlotLogPtr& log)
-        KAAS_EXCLUDES(mutex_);
-    void leave(const HostedSlotPtr& slot, std::move_only_function<void()> left)
-        KAAS_REQUIRES(mutex_);
-    /// The host has left it. True when it was of an earlier life: then this one begins.
-    [[nodiscard]] bool end_lost(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
-    void left_lost(const HostedSlotPtr& slot) KAAS_EXCLUDES(mutex_);
-    void start_over(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
-    /// The host serves it; or it does not, or its log did not open.
-    void opened(const HostedSlotPtr& slot, int life, storage::Result<void> served)
-        KAAS_EXCLUDES(mutex_);
-    void note_opened(const HostedSlotPtr& slot, const storage::Result<void>& served)
-        KAAS_REQUIRES(mutex_);
-    /// The host has left a slot whose log has failed.
-    void left_failed(const HostedSlotPtr& slot, storage::ErrorCode why) KAAS_EXCLUDES(mutex_);
-    /// The host has left it.
-    void release_later(const HostedSlotPtr& slot) KAAS_EXCLUDES(mutex_);
-    /// Releases all that wait for it.
-    void release_some() KAAS_EXCLUDES(mutex_);
-
-    void look_after_all() KAAS_REQUIRES(mutex_);
-    void look_after(const HostedSlotPtr& slot, base::Clock::Steady now) KAAS_REQUIRES(mutex_);
-    void look_at_log(const HostedSlotPtr& slot) KAAS_REQUIRES(mutex_);
-    void try_writes(const std::string& name, storage::Volume& volume) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool give_back_some(std::size_t width) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] bool await_change(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
-    void note_change() KAAS_REQUIRES(mutex_);
-    [[nodiscard]] bool all_at_rest(base::Clock::Steady deadline) KAAS_EXCLUDES(mutex_);
-    [[nodiscard]] std::vector<SlotLogPtr> open_logs() const KAAS_REQUIRES(mutex_);
-
-    /// Sends what is in the outbox, and lets queued jobs run.
-    void flush() KAAS_EXCLUDES(mutex_);
-
-    const Options options_;
-    const std::shared_ptr<Jobs> jobs_;
-    WriteTrials trials_;
-
-    mutable base::Mutex mutex_;
-    base::CondVar changed_;
-    /// A job goes by those that it found; one of an earlier life changes nothing any more.
-    std::shared_ptr<const Places> places_ KAAS_GUARDED_BY(mutex_);
-    catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
-    std::map<SlotId, HostedSlotPtr> slots_ KAAS_GUARDED_BY(mutex_);
-    struct Leaving {
-        HostedSlotPtr slot;
-        int life;
-        SlotLogPtr log;
-    };
-    std::vector<Leaving> leaving_ KAAS_GUARDED_BY(mutex_);  ///< wait for their release
-    Outbox outbox_ KAAS_GUARDED_BY(mutex_);
-    bool draining_ KAAS_GUARDED_BY(mutex_) = false;
-    /// Of images, and of slots that come and go: a drain looks after each whether more may go.
-    std::uint64_t changes_ KAAS_GUARDED_BY(mutex_) = 0;
-    std::uint64_t seen_changes_ KAAS_GUARDED_BY(mutex_) = 0;
-    bool closing_ KAAS_GUARDED_BY(mutex_) = false;
-    ReleasePatience release_patience_ KAAS_GUARDED_BY(mutex_){*options_.clock,
-                                                              options_.release_patience};
-};
 
 bool SlotTable::Impl::apply(const catalog::ImagePtr& next) {
     {
@@ -452,140 +328,6 @@ void SlotTable::Impl::try_writes(const std::string& name, storage::Volume& volum
     flush();
 }
 
-// ---- another life on the volume ---------------------------------------------------------------
-
-void SlotTable::Impl::set_place(const std::string& volume, std::optional<Place> place) {
-    std::vector<SlotLogPtr> ended;
-    {
-        base::MutexLock lock(mutex_);
-        auto next = *places_;
-        next.erase(volume);
-        if (place) next.emplace(volume, *place);
-        places_ = std::make_shared<const Places>(std::move(next));
-        std::erase_if(leaving_,
-                      [&](const Leaving& one) { return one.slot->tenancy.holds_on(volume); });
-        for (const auto& [id, slot] : slots_) {
-            if (!slot->tenancy.holds_on(volume)) continue;
-            if (slot->log) ended.push_back(slot->log);
-            if (!slot->with_host) {
-                start_over(slot);
-            } else if (!std::exchange(slot->lost, true) && !slot->tenancy.busy()) {
-                slot->tenancy.fails();
-                leave(slot, [self = shared_from_this(), slot] { self->left_lost(slot); });
-            }
-        }
-        // An image may have named the new life before it is here.
-        if (!closing_) host_all(nullptr, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
-        note_change();
-    }
-    for (const auto& log : ended) log->abandon(storage::ErrorCode::kFenced);
-    flush();
-}
-
-void SlotTable::Impl::start_over(const HostedSlotPtr& slot) {
-    ++slot->life;
-    slot->lost = false;
-    slot->with_host = false;
-    slot->log.reset();
-    slot->tenancy.start_over();
-    go_on(slot);  // images that waited for it do not any more
-}
-
-bool SlotTable::Impl::end_lost(const HostedSlotPtr& slot) {
-    slot->with_host = false;
-    if (!slot->lost) return false;
-    start_over(slot);
-    const auto* topic = image_->topic(slot->partition.topic);
-    if (!closing_ && topic != nullptr)
-        host(*topic, slot->id.kind, std::make_shared<Batch>(catalog::ImageVersion{}, 1));
-    return true;
-}
-
-void SlotTable::Impl::left_lost(const HostedSlotPtr& slot) {
-    {
-        base::MutexLock lock(mutex_);
-        std::ignore = end_lost(slot);
-    }
-    flush();
-}
-
-// ---- leaving ----------------------------------------------------------------------------------
-
-bool SlotTable::Impl::drain(std::size_t width, std::chrono::milliseconds patience) {
-    const auto deadline = options_.clock->now() + patience;
-    {
-        base::MutexLock lock(mutex_);
-        draining_ = true;
-    }
-    const auto last_batch = deadline - patience / 4;  // the rest is for what is left
-    bool led = give_back_some(width);
-    while (led && await_change(last_batch)) led = give_back_some(width);
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - options_.clock->now());
-    return close(std::max(left, std::chrono::milliseconds(0))) && !led;
-}
-
-bool SlotTable::Impl::give_back_some(std::size_t width) {
-    bool is_over = false;
-    {
-        base::MutexLock lock(mutex_);
-        DrainTurn<HostedSlotPtr> turn(width);
-        for (const auto& [id, slot] : slots_) turn.see(slot, slot->tenancy);
-        seen_changes_ = changes_;
-        is_over = turn.is_over();
-        for (const auto& slot : turn.to_give_back()) {
-            slot->tenancy.give_back();
-            go_on(slot);
-        }
-    }
-    flush();
-    return !is_over;
-}
-
-bool SlotTable::Impl::await_change(base::Clock::Steady deadline) {
-    base::MutexLock lock(mutex_);
-    while (seen_changes_ == changes_) {
-        const auto left = deadline - options_.clock->now();
-        if (left.count() <= 0) return false;
-        changed_.wait_for(mutex_, left);
-    }
-    return true;
-}
-
-bool SlotTable::Impl::close(std::chrono::milliseconds patience) {
-    const auto deadline = options_.clock->now() + patience;
-    {
-        base::MutexLock lock(mutex_);
-        closing_ = true;
-        release_patience_.close_within(patience);
-        auto nobody = std::make_shared<Batch>(catalog::ImageVersion{}, 1);  // never reported
-        for (const auto& [id, slot] : slots_) aim(slot, std::nullopt, nobody);
-    }
-    flush();
-    if (all_at_rest(deadline) && jobs_->all_done(*options_.clock, deadline)) return true;
-    std::vector<SlotLogPtr> open;
-    {
-        base::MutexLock lock(mutex_);
-        open = open_logs();
-    }
-    const auto undone = jobs_->take_back();  // they hold logs, which go after the call
-    base::log::warn("cluster", "{} slots were not released in time: the next start recovers them",
-                    open.size());
-    for (const auto& log : open) log->abandon(storage::ErrorCode::kClosed);
-    return false;
-}
-
-bool SlotTable::Impl::all_at_rest(base::Clock::Steady deadline) {
-    const auto is_busy = [](const auto& entry) { return entry.second->tenancy.busy(); };
-    base::MutexLock lock(mutex_);
-    while (std::ranges::any_of(slots_, is_busy)) {
-        const auto left = deadline - options_.clock->now();
-        if (left.count() <= 0) return false;
-        changed_.wait_for(mutex_, left);
-    }
-    return true;
-}
-
 std::vector<SlotLogPtr> SlotTable::Impl::open_logs() const {
     std::vector<SlotLogPtr> logs;
     for (const auto& [id, slot] : slots_) {
@@ -595,7 +337,7 @@ std::vector<SlotLogPtr> SlotTable::Impl::open_logs() const {
 }
 
 void SlotTable::Impl::flush() {
-    Outbox out;
+    SlotOutbox out;
     {
         base::MutexLock lock(mutex_);
         std::swap(out, outbox_);
