@@ -7,6 +7,8 @@
 #include "catalog/slot.h"
 #include "cluster/error.h"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,6 +41,16 @@ struct SlotTopic {
     catalog::ConfigMap configs{};
 };
 
+/// How leaderships move by themselves.
+struct BalanceConfig {
+    /// Epochs asked back that are not yet released: each such partition is served by nobody for
+    /// some milliseconds.
+    std::size_t moves_under_way = 64;
+    bool repair = true;                        ///< `auto.leader.rebalance.enable`
+    std::chrono::seconds check_interval{300};  ///< `leader.imbalance.check.interval.seconds`
+    int imbalance_percentage = 10;             ///< `leader.imbalance.per.broker.percentage`
+};
+
 /// What the cluster's configuration says to the controller.
 struct ControllerConfig {
     std::int32_t default_partitions = 1;          ///< `num.partitions`
@@ -46,6 +58,7 @@ struct ControllerConfig {
     std::map<catalog::SlotKind, SlotTopic> slot_topics{};
     /// Where slots lie: the volume with the cluster's own files.
     std::string slot_volume{};
+    BalanceConfig balance{};
     /// Why these configs cannot be a topic's, in Apache's words; absent when they can.
     std::function<std::optional<std::string>(const catalog::ConfigMap&)> topic_config_fault{};
 };

@@ -110,7 +110,8 @@ Controller::Controller(ControllerOptions options)
       config_(std::move(options.config)),
       push_(std::move(options.push)),
       wake_(std::move(options.wake)),
-      image_(std::make_shared<const catalog::Image>()) {}
+      image_(std::make_shared<const catalog::Image>()),
+      mover_(config_.balance) {}
 
 Controller::~Controller() {
     end();
@@ -124,6 +125,7 @@ void Controller::begin(Reign reign) {
     next_producer_ = 0;
     untidy_ = true;
     look_for_homeless_ = true;
+    mover_.begin(clock_.now());
     ended_by_.reset();
     reigning_.store(true, std::memory_order_release);
 }
@@ -204,11 +206,12 @@ void Controller::allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock
 }
 
 void Controller::register_broker(catalog::Broker broker, Reply<std::monostate> reply) {
-    enqueue({[broker = std::move(broker), reply = std::move(reply)](Draft& draft) mutable {
+    enqueue({[this, broker = std::move(broker), reply = std::move(reply)](Draft& draft) mutable {
                  const auto id = broker.id;
                  draft.add(catalog::BrokerRegistered{std::move(broker)});
                  draft.add(catalog::LeadershipRenewed{id});
                  assign_homeless(draft);
+                 mover_.plan_now();
                  return answer_with<std::monostate>(std::monostate{}, std::move(reply));
              },
              std::nullopt});
@@ -292,7 +295,10 @@ base::Clock::Steady Controller::step() {
         }
     }
     add_reports(reports, draft);
-    if (reigning() && std::exchange(look_for_homeless_, false)) assign_homeless(draft);
+    if (reigning()) {
+        if (std::exchange(look_for_homeless_, false)) assign_homeless(draft);
+        mover_.step(draft, clock_.now());
+    }
 
     const bool idle = jobs.empty() && draft.changes().empty();
     const bool good = reigning() && (idle || commit_and_check(draft));
@@ -305,7 +311,8 @@ base::Clock::Steady Controller::step() {
     }
     for (auto& answer : now) answer(good ? Verdict::kDone : Verdict::kLost);
     if (good && !idle) compact();
-    return settle_late(idle);
+    const auto next = settle_late(idle);
+    return reigning() ? std::min(next, mover_.due()) : next;
 }
 
 bool Controller::commit_and_check(const Draft& draft) {
@@ -360,14 +367,23 @@ void Controller::add_released(const std::set<catalog::PartitionEpoch>& released,
     auto news = still_news(released, draft.image());
     if (news.empty()) return;
     catalog::Assigned next;
+    catalog::ReplicasChanged called_off;
     LeaderChoice choice(draft.image());
     for (const auto& one : news) {
-        if (auto assigned = choice.after_release(one.partition)) {
-            next.assignments.push_back(std::move(*assigned));
+        auto assigned = choice.after_release(one.partition);
+        if (!assigned) continue;
+        const auto& partition = *draft.image().partition(one.partition);
+        const auto& target = partition.target;
+        // The broker that it was asked back for has died meanwhile. Nobody waits for that one.
+        if (partition.asked_back && !target.empty() &&
+            std::ranges::find(target, assigned->leader.broker) == target.end()) {
+            called_off.lists.push_back({one.partition, assigned->replicas});
         }
+        next.assignments.push_back(std::move(*assigned));
     }
     draft.add(catalog::Released{std::move(news)});
     if (!next.assignments.empty()) draft.add(std::move(next));
+    if (!called_off.lists.empty()) draft.add(std::move(called_off));
 }
 
 void Controller::put_back(Reports reports) {

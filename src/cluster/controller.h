@@ -8,6 +8,7 @@
 #include "cluster/admin.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
+#include "cluster/mover.h"
 #include "cluster/reign.h"
 
 #include <atomic>
@@ -71,7 +72,8 @@ public:
     void allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock> reply);
 
     /// A broker joins or comes back with new sessions. In the same step its partitions are renewed,
-    /// and it gets a share of those that nobody leads. The caller has proven every earlier session
+    /// and those that nobody leads are assigned; then its share of the rest is asked back for it,
+    /// little by little. The caller has proven every earlier session
     /// of it marked or ended.
     void register_broker(catalog::Broker broker, Reply<std::monostate> reply);
     /// Gives nothing new to a broker from now on; what it releases goes to brokers that stay.
@@ -170,6 +172,7 @@ private:
     bool untidy_ = true;              ///< older logs may be there to remove
     /// The predecessor's last lines may say who gave up what, and no more who got it.
     bool look_for_homeless_ = false;
+    Mover mover_;
     std::optional<Error> ended_by_;
 
     std::atomic<bool> reigning_ = false;

@@ -17,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,12 +36,12 @@ protected:
         take_office();
     }
     void take_office() {
-        controller_ = std::make_unique<Controller>(
-            ControllerOptions{.clock = &clock_, .config = {}, .push = [this](const Push& push) {
-                                  image_ = push.image;
-                                  changes_ = push.changes;
-                                  ++pushes_;
-                              }});
+        controller_ = std::make_unique<Controller>(ControllerOptions{
+            .clock = &clock_, .config = {.balance = balance_}, .push = [this](const Push& push) {
+                image_ = push.image;
+                changes_ = push.changes;
+                ++pushes_;
+            }});
         auto reign = begin_reign(volume_, base::BrokerId(9), "cluster");
         ASSERT_TRUE(reign) << reign.error().context;
         image_ = reign->image;
@@ -78,6 +80,26 @@ protected:
     }
     Sessions sessions(int id) { return image_->broker(base::BrokerId(id))->sessions; }
 
+    /// Asked back and not yet released.
+    std::vector<catalog::PartitionEpoch> asked_back() {
+        std::vector<catalog::PartitionEpoch> epochs;
+        image_->for_each_topic([&](const catalog::Topic& topic) {
+            for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
+                if (!topic.partitions[i].asked_back) continue;
+                epochs.push_back(held(topic.id, static_cast<int>(i)));
+            }
+        });
+        return epochs;
+    }
+    std::map<int, int> leads(base::TopicId topic) {
+        std::map<int, int> counts;
+        for (const auto& partition : image_->topic(topic)->partitions) {
+            ++counts[image_->leader(partition).value()];
+        }
+        return counts;
+    }
+
+    BalanceConfig balance_;
     base::ManualClock clock_;
     base::InlineExecutor here_;
     storage::MemoryVolume volume_;
@@ -192,6 +214,76 @@ TEST_F(ControllerMembers, ReleaseWhoseAssignmentWasLostIsPlacedByTheNextReign) {
     ASSERT_EQ(leader(t, 0), -1);
     controller_->step();
     EXPECT_EQ(leader(t, 0), 2);
+}
+
+using Leads = std::map<int, int>;
+
+TEST_F(ControllerMembers, NewcomerGetsItsShareAFewAtATime) {
+    balance_.moves_under_way = 2;
+    take_office();
+    join(1);
+    join(2);
+    const auto t = create("t", std::vector<std::vector<int>>(12, {1}));
+    join(2);  // a restart is as good a reason as any
+    join(3);
+    EXPECT_EQ(asked_back().size(), 2U);
+    EXPECT_EQ(leads(t), (Leads{{1, 12}})) << "they serve until they have released";
+    for (int turn = 0; turn < 4; ++turn) {
+        const auto epochs = asked_back();
+        ASSERT_EQ(epochs.size(), 2U) << turn;
+        controller_->released({epochs[0]});
+        controller_->step();
+        ASSERT_EQ(asked_back().size(), turn < 3 ? 2U : 1U) << "the next one is asked for at once";
+        controller_->released({epochs[1]});
+        controller_->step();
+    }
+    EXPECT_TRUE(asked_back().empty());
+    EXPECT_EQ(leads(t), (Leads{{1, 4}, {2, 4}, {3, 4}}));
+    const auto pushes = pushes_;
+    join(3);
+    EXPECT_EQ(leads(t), (Leads{{1, 4}, {2, 4}, {3, 4}}));
+    EXPECT_EQ(pushes_, pushes + 1);
+    EXPECT_TRUE(asked_back().empty());
+}
+
+TEST_F(ControllerMembers, SuccessorGoesOnWithTheMovesOfItsPredecessor) {
+    balance_.moves_under_way = 3;
+    take_office();
+    join(1);
+    const auto t = create("t", std::vector<std::vector<int>>(10, {1}));
+    join(2);
+    const auto epochs = asked_back();
+    ASSERT_EQ(epochs.size(), 3U);
+    volume_.crash();
+    take_office();
+    controller_->released(epochs);
+    controller_->step();
+    EXPECT_EQ(leads(t), (Leads{{1, 7}, {2, 3}})) << "they arrive where they were meant for";
+    EXPECT_TRUE(asked_back().empty()) << "who has died with the predecessor may look alive yet";
+    const auto next = controller_->step();
+    EXPECT_LE(next, clock_.now() + std::chrono::seconds(10));
+    clock_.advance(std::chrono::seconds(10));
+    controller_->step();
+    EXPECT_EQ(asked_back().size(), 2U);
+    controller_->released(asked_back());
+    controller_->step();
+    EXPECT_EQ(leads(t), (Leads{{1, 5}, {2, 5}}));
+}
+
+TEST_F(ControllerMembers, DeadNewcomersShareStaysWhereItIs) {
+    balance_.moves_under_way = 1;
+    take_office();
+    join(1);
+    const auto t = create("t", std::vector<std::vector<int>>(4, {1}));
+    join(2);
+    const auto epochs = asked_back();
+    controller_->remove_broker(base::BrokerId(2), good());
+    controller_->step();
+    controller_->released(epochs);
+    controller_->step();
+    EXPECT_EQ(leads(t), (Leads{{1, 4}}));
+    EXPECT_TRUE(asked_back().empty());
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(at(t, i).target.empty()) << "2 may never come back";
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ std::vector<catalog::Assignment> place_homeless(const catalog::Image& image) {
     std::vector<catalog::Assignment> assignments;
     if (topics.empty()) return assignments;
     // The order decides who gets what, and that of a hash map is nobody's to know.
-    std::ranges::sort(topics, {}, &catalog::Topic::id);
+    std::ranges::sort(topics, {}, &catalog::Topic::name);
     LeaderChoice choice(image);
     for (const auto* topic : topics) {
         for (std::size_t i = 0; i < topic->partitions.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "cluster/moves.h"
 
 #include "base/ids.h"
+#include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "catalog/slot.h"
@@ -25,14 +26,6 @@ namespace {
 
 using Brokers = std::vector<base::BrokerId>;
 
-std::vector<const catalog::Topic*> topics_by_id(const catalog::Image& image) {
-    std::vector<const catalog::Topic*> topics;
-    topics.reserve(image.topic_count());
-    image.for_each_topic([&](const catalog::Topic& topic) { topics.push_back(&topic); });
-    std::ranges::sort(topics, {}, &catalog::Topic::id);
-    return topics;
-}
-
 /// Of those that a partition may go to, the first that can take it.
 base::BrokerId first_taker(const catalog::Image& image, const Brokers& brokers,
                            std::string_view volume) {
@@ -41,14 +34,13 @@ base::BrokerId first_taker(const catalog::Image& image, const Brokers& brokers,
     return found == brokers.end() ? catalog::kNoBroker : *found;
 }
 
-/// Who leads a partition once what is asked back has been handed over.
+/// Who leads a partition once what is under way, or must follow, is done.
 base::BrokerId leader_to_be(const catalog::Image& image, const catalog::Partition& partition) {
+    const auto target = first_taker(image, partition.target, partition.volume());
+    if (target != catalog::kNoBroker) return target;
     if (!partition.asked_back) return partition.leader.broker;
-    for (const auto* list : {&partition.target, &partition.replicas}) {
-        const auto next = first_taker(image, *list, partition.volume());
-        if (next != catalog::kNoBroker) return next;
-    }
-    return partition.leader.broker;
+    const auto next = first_taker(image, partition.replicas, partition.volume());
+    return next == catalog::kNoBroker ? partition.leader.broker : next;
 }
 
 /// Held by a broker that stays, and not on its way anywhere.
@@ -81,6 +73,9 @@ struct Share {
     [[nodiscard]] const catalog::Partition& partition(const Movable& one) const {
         return topic->partitions[one.index];
     }
+    [[nodiscard]] base::TopicPartition id(const Movable& one) const {
+        return {topic->id, base::PartitionId(static_cast<std::int32_t>(one.index))};
+    }
     /// Leads more than the least that everybody has: one more costs it no move.
     [[nodiscard]] bool has_extra(std::size_t broker) const { return leads[broker] > floor; }
     [[nodiscard]] bool gets_extra(std::size_t broker) const { return quota[broker] > floor; }
@@ -97,7 +92,7 @@ public:
         : image_(image), brokers_(std::move(brokers)), extras_(brokers_.size()) {}
 
     void add(const catalog::Topic& topic, std::size_t index);
-    void plan(std::vector<Move>& moves);
+    void plan(Evening& evening);
 
 private:
     [[nodiscard]] std::optional<std::size_t> find(base::BrokerId id) const;
@@ -107,7 +102,8 @@ private:
     void even_out();
     [[nodiscard]] std::vector<int> surplus_of_extras() const;
     [[nodiscard]] std::size_t cost(const Share& share, std::size_t from, std::size_t to) const;
-    void add_moves(Share& share, std::vector<Move>& moves);
+    void add_moves(Share& share, Evening& evening);
+    void add_lists(const Share& share, Evening& evening) const;
     [[nodiscard]] std::optional<std::size_t> receiver(const Share& share, const Share::Movable& one,
                                                       Fit wanted) const;
 
@@ -263,7 +259,7 @@ std::optional<std::size_t> Pool::receiver(const Share& share, const Share::Movab
     return best;
 }
 
-void Pool::add_moves(Share& share, std::vector<Move>& moves) {
+void Pool::add_moves(Share& share, Evening& evening) {
     // First those that are not with their preferred leader anyway.
     std::ranges::sort(share.movable, {}, [&](const Share::Movable& one) {
         const bool preferred = share.partition(one).replicas.front() == brokers_[one.leader];
@@ -275,12 +271,12 @@ void Pool::add_moves(Share& share, std::vector<Move>& moves) {
             const auto to = receiver(share, one, wanted);
             if (!to) continue;
             const auto& partition = share.partition(one);
-            moves.push_back({.partition = {share.topic->id,
-                                           base::PartitionId(static_cast<std::int32_t>(one.index))},
-                             .epoch = partition.leader_epoch,
-                             .to = brokers_[*to],
-                             .replicas = with_replica(image_, partition.replicas, brokers_[*to],
-                                                      ReplicaPlace::kFirst)});
+            evening.moves.push_back(
+                {.partition = share.id(one),
+                 .from = partition.leader.broker,
+                 .to = brokers_[*to],
+                 .replicas = with_replica(image_, partition.replicas, brokers_[*to],
+                                          ReplicaPlace::kFirst)});
             --share.leads[one.leader];
             ++share.leads[*to];
             one.leader = *to;  // full by now, so it stays there
@@ -288,10 +284,25 @@ void Pool::add_moves(Share& share, std::vector<Move>& moves) {
     }
 }
 
-void Pool::plan(std::vector<Move>& moves) {
+void Pool::add_lists(const Share& share, Evening& evening) const {
+    for (const auto& one : share.movable) {
+        const auto& partition = share.partition(one);
+        const auto preferred = partition.replicas.front();
+        const auto leader = brokers_[one.leader];
+        // One that cannot lead now shall have it back when it can.
+        if (partition.leader.broker != leader || preferred == leader || !find(preferred)) continue;
+        evening.lists.push_back({share.id(one), with_replica(image_, partition.replicas, leader,
+                                                             ReplicaPlace::kFirst)});
+    }
+}
+
+void Pool::plan(Evening& evening) {
     deal();
     even_out();
-    for (auto& share : shares_) add_moves(share, moves);
+    for (auto& share : shares_) {
+        add_moves(share, evening);
+        add_lists(share, evening);
+    }
 }
 
 /// The pools of an image: by kind of slots (none: records), then by who can take them.
@@ -310,10 +321,10 @@ public:
                 .first->second.add(topic, i);
         }
     }
-    [[nodiscard]] std::vector<Move> plan() {
-        std::vector<Move> moves;
-        for (auto& [key, pool] : pools_) pool.plan(moves);
-        return moves;
+    [[nodiscard]] Evening plan() {
+        Evening evening;
+        for (auto& [key, pool] : pools_) pool.plan(evening);
+        return evening;
     }
 
 private:
@@ -337,7 +348,7 @@ private:
 /// Calls `visit(id, partition)` for each, in an order that depends on the image alone.
 template <class Visit>
 void for_each_partition(const catalog::Image& image, Visit visit) {
-    for (const auto* topic : topics_by_id(image)) {
+    for (const auto* topic : image.topics_by_name()) {
         for (std::size_t i = 0; i < topic->partitions.size(); ++i) {
             const base::PartitionId index(static_cast<std::int32_t>(i));
             visit(base::TopicPartition{topic->id, index}, topic->partitions[i]);
@@ -347,9 +358,9 @@ void for_each_partition(const catalog::Image& image, Visit visit) {
 
 }  // namespace
 
-std::vector<Move> plan_moves(const catalog::Image& image) {
+Evening plan_moves(const catalog::Image& image) {
     Pools pools(image);
-    for (const auto* topic : topics_by_id(image)) pools.add(*topic);
+    for (const auto* topic : image.topics_by_name()) pools.add(*topic);
     return pools.plan();
 }
 
@@ -367,7 +378,7 @@ std::vector<Move> plan_repair(const catalog::Image& image, int percentage) {
             !may_move(image, partition) || !can_take(image, to, partition.volume())) {
             return;
         }
-        preferred.missing.push_back({id, partition.leader_epoch, to, partition.replicas});
+        preferred.missing.push_back({id, partition.leader.broker, to, partition.replicas});
     });
     std::vector<Move> moves;
     for (auto& [id, preferred] : by_broker) {
@@ -384,7 +395,7 @@ std::vector<Move> plan_targets(const catalog::Image& image) {
         if (partition.target.empty() || !may_move(image, partition)) return;
         const auto to = first_taker(image, partition.target, partition.volume());
         if (to == catalog::kNoBroker) return;
-        moves.push_back({id, partition.leader_epoch, to, partition.target});
+        moves.push_back({id, partition.leader.broker, to, partition.target});
     });
     return moves;
 }

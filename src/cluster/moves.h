@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/ids.h"
+#include "catalog/change.h"
 #include "catalog/image.h"
 
 #include <vector>
@@ -14,11 +15,18 @@ namespace kaas::cluster {
 
 struct Move {
     base::TopicPartition partition;
-    base::LeaderEpoch epoch;  ///< that is held, and to be asked back
+    base::BrokerId from;  ///< leads it, under whatever epoch
     base::BrokerId to;
     /// Of the partition, once `to` leads. So the aim stands in the image before the epoch is asked
     /// back, and `LeaderChoice` finds it there, whoever is controller by then.
     std::vector<base::BrokerId> replicas;
+};
+
+struct Evening {
+    std::vector<Move> moves;
+    /// Lists of partitions that stay with their leaders, which become the preferred ones. Else a
+    /// repair would undo what is even, and the next evening the repair.
+    std::vector<catalog::ReplicaList> lists;
 };
 
 /// Brings leaderships even: those of each topic, and those of all topics together, differ by one at
@@ -26,7 +34,7 @@ struct Move {
 /// preferred leader, then those within the replicas; `to` becomes the preferred leader. Each kind
 /// of slots is a topic of its own and counts apart from records. Brokers that can take different
 /// volumes are even among those that can take the same. Empty when all is even.
-[[nodiscard]] std::vector<Move> plan_moves(const catalog::Image& image);
+[[nodiscard]] Evening plan_moves(const catalog::Image& image);
 
 /// Brings partitions back to their preferred leaders: those of brokers that miss more than
 /// `percentage` of the leaderships that they are preferred for (Apache
