@@ -29,7 +29,6 @@
 #include <random>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace kaas::cluster {

@@ -218,6 +218,45 @@ TEST_F(PartitionLeavingTest, NothingIsReportedWhileTheReleaseHangs) {
     EXPECT_EQ(released_, Epochs{epoch(0)});
 }
 
+TEST_F(PartitionLeavingTest, MoveIsSaidAgainUntilTheAssignmentFollows) {
+    storage::MemoryVolume fast;
+    ASSERT_TRUE(prepare_volume(fast));
+    storage::testing::Broker on_fast(fast, clock_);
+    const base::Incarnation there{base::Uuid::random()};
+    table_->replace_place("fast", {&fast, &on_fast.log_dir, there});
+    give(catalog::TopicCreated{topic_});
+    ASSERT_TRUE(append(*find().log).good());
+    const auto move = [&] {
+        ASSERT_EQ(table_->move(first(), "fast"), PartitionTable::Move::kBegun);
+        pool_.run_all();
+    };
+    move();
+    ASSERT_EQ(moved_.size(), 1U);
+    tick(1s);
+    ASSERT_EQ(moved_.size(), 2U);
+    EXPECT_EQ(moved_[1].epoch, base::LeaderEpoch(0));
+    EXPECT_EQ(moved_[1].volume, "fast");
+    EXPECT_TRUE(released_.empty());
+    give(catalog::Assigned{{{first(),
+                             {base::BrokerId(1)},
+                             {base::BrokerId(1), there},
+                             base::LeaderEpoch(1),
+                             "fast"}}});
+    ASSERT_EQ(find().state, Hosting::kServing);
+    tick(1s);
+    EXPECT_EQ(moved_.size(), 2U);
+
+    // The controller would rather have another broker lead.
+    assign(2, mine());
+    move();
+    ASSERT_EQ(moved_.size(), 3U);
+    give(catalog::AskedBack{{epoch(2)}});
+    tick(1s);
+    EXPECT_EQ(moved_.size(), 3U);
+    EXPECT_EQ(released_, Epochs{epoch(2)});
+    table_.reset();  // before what is on the other volume
+}
+
 // ---- a new life on a volume -------------------------------------------------------------------
 
 TEST_F(PartitionLeavingTest, NothingThatAnEarlierLifeHadPendingIsAcknowledged) {

@@ -7,6 +7,7 @@
 #include "catalog/change.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "cluster/admin.h"
 #include "cluster/partition_table.h"
 #include "cluster/reign.h"
 #include "storage/commit_cycle.h"
@@ -74,6 +75,9 @@ protected:
         options.reports.released = [this](std::vector<catalog::PartitionEpoch> epochs) {
             released_.insert(released_.end(), epochs.begin(), epochs.end());
             if (on_released) on_released(epochs);
+        };
+        options.reports.moved = [this](std::vector<MovedEpoch> epochs) {
+            moved_.insert(moved_.end(), epochs.begin(), epochs.end());
         };
         options.reports.reclaimed = [this](base::TopicId topic) { reclaimed_.push_back(topic); };
         table_ = std::make_unique<PartitionTable>(std::move(options));
@@ -145,6 +149,7 @@ protected:
     std::vector<catalog::ImageVersion> applied_;
     std::vector<catalog::OpenedEpoch> opened_;
     std::vector<catalog::PartitionEpoch> released_;
+    std::vector<MovedEpoch> moved_;
     std::vector<base::TopicId> reclaimed_;
     std::unique_ptr<PartitionTable> table_;
 };

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <expected>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
