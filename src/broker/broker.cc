@@ -11,6 +11,7 @@
 #include "broker/dispatcher.h"
 #include "broker/handlers/registry.h"
 #include "broker/health.h"
+#include "broker/internal_listener.h"
 #include "broker/log_settings.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
@@ -20,6 +21,7 @@
 #include "cluster/node.h"
 #include "net/reactor.h"
 #include "net/server.h"
+#include "security/cluster_secret.h"
 #include "storage/descriptor_cache.h"
 #include "storage/journal.h"
 #include "storage/log_cleaner.h"
@@ -145,7 +147,10 @@ public:
           reactors_(static_cast<std::size_t>(config.settings.num_network_threads)),
           io_pool_("kaas-io", static_cast<std::size_t>(config.settings.num_io_threads)),
           coordination_(coordination_options()),
-          server_(server_options(config), reactors_, dispatcher_, io_pool_, metrics_) {}
+          server_(server_options(config), reactors_, dispatcher_, io_pool_, metrics_) {
+        if (!config_.internal) return;
+        internal_.emplace(server_options(config), dispatcher_, io_pool_, metrics_);
+    }
 
     ~Impl() { stop(); }
 
@@ -153,9 +158,11 @@ public:
         KAAS_TRY(open_volumes());
         KAAS_TRY(listen());
         KAAS_TRY(start_node());
+        KAAS_TRY(read_secret());
         make_services();
         start_cleaner();
         KAAS_TRY(start_health());
+        if (internal_) internal_->start();
         server_.start();
         return {};
     }
@@ -171,6 +178,8 @@ public:
         const auto deadline = clock.now() + patience;
         if (node_) node_->release_slots(patience / 4);
         server_.stop(patience / 2);
+        // Others may still need an answer while clients end; a release is told in calls of our own.
+        if (internal_) internal_->stop(milliseconds(0));
         const auto left = std::chrono::floor<milliseconds>(deadline - clock.now());
         if (node_) node_->stop(std::max(left, milliseconds(0)));
         cleaner_.reset();  // its threads use what belongs to the node
@@ -189,6 +198,7 @@ private:
         io_pool_.stop();
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
             for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
+            if (internal_) internal_->reactor().run_and_wait([] {});
         }
     }
 
@@ -254,6 +264,10 @@ private:
             addresses_.push_back(to_string(bound));
             advertise(listener, *port);
         }
+        if (!internal_) return {};
+        auto endpoint = internal_->listen(*config_.internal);
+        if (!endpoint) return base::fail(StartFault::kListen, endpoint.error().context);
+        endpoints_.push_back(std::move(*endpoint));
         return {};
     }
 
@@ -316,6 +330,17 @@ private:
         return {};
     }
 
+    /// After the node's start: the cluster's volume is ours by then.
+    StartResult<void> read_secret() {
+        if (!internal_) return {};
+        storage::Volume& volume =
+            cluster_volume_ != nullptr ? *cluster_volume_ : *volumes_.front().volume;
+        auto secret = security::cluster_secret(volume);
+        if (!secret) return base::fail(StartFault::kCluster, secret.error().context);
+        internal_->trust(std::move(*secret));
+        return {};
+    }
+
     /// Of partitions that this broker leads.
     GroupLag::EndOffset end_offsets() {
         auto partitions = std::make_shared<cluster::PartitionReader>(node_->partitions().reader());
@@ -350,18 +375,27 @@ private:
                                    .coordination = coordination_,
                                    .slot_topics = *slot_topics_,
                                    .refusals = Refusals(metrics_)});
-        for (std::size_t i = 0; i < reactors_.size(); ++i) {
-            services_->states.emplace(
-                &reactors_[i],
-                std::make_unique<ReactorState>(ReactorState{
-                    node_->partitions().reader(), {}, TopicMetrics::Reader(topic_metrics_)}));
+        for (std::size_t i = 0; i < reactors_.size(); ++i) add_state_of(reactors_[i]);
+        if (internal_) {
+            add_state_of(internal_->reactor());
+            services_->broker_credential = &internal_->credential();
         }
-        for (const auto& handler : handlers()) {
-            services_->latencies.at(static_cast<std::size_t>(handler.key)) = &metrics_.histogram(
-                "kaas_request_latency_seconds", "From a request's arrival to its answer.",
-                {{"api_key", std::string(wire::api(handler.key).name)}});
+        for (const Audience audience : kAudiences) {
+            for (const auto& handler : handlers(audience)) note_latency_of(handler.key);
         }
         dispatcher_.begin(*services_);
+    }
+
+    void add_state_of(const net::Reactor& reactor) {
+        services_->states.emplace(
+            &reactor, std::make_unique<ReactorState>(ReactorState{
+                          node_->partitions().reader(), {}, TopicMetrics::Reader(topic_metrics_)}));
+    }
+
+    void note_latency_of(wire::ApiKey key) {
+        services_->latencies.at(static_cast<std::size_t>(key)) = &metrics_.histogram(
+            "kaas_request_latency_seconds", "From a request's arrival to its answer.",
+            {{"api_key", std::string(wire::api(key).name)}});
     }
 
     void start_cleaner() {
@@ -411,6 +445,7 @@ private:
     Coordination coordination_;
     Dispatcher dispatcher_;
     net::Server server_;
+    std::optional<InternalListener> internal_;
     std::vector<std::string> addresses_;
     std::vector<catalog::Endpoint> endpoints_;
     std::unique_ptr<cluster::Node> node_;

@@ -19,7 +19,8 @@ Call::Call(Services& services, ReactorState& state, wire::RequestHeader header,
       exchange_(std::move(exchange)),
       began_(services.clock.now()) {}
 
-void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices) {
+void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices,
+                const std::string* last) {
     if (!output) {
         base::log::error("broker", "an answer could not be encoded: {}", output.error().context);
         exchange_->close("the answer could not be encoded");
@@ -28,7 +29,9 @@ void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlic
     auto took = services_.clock.now() - began_;
     services_.latency_of(header_.request_api_key)
         .observe_us(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
-    exchange_->respond({std::move(*output), std::move(slices)});
+    net::Response response{std::move(*output), std::move(slices)};
+    if (last != nullptr) return exchange_->respond_last(std::move(response), *last);
+    exchange_->respond(std::move(response));
 }
 
 void Call::refuse(Refusal why, const std::string& text) {

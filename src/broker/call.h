@@ -49,6 +49,11 @@ public:
     void answer_in_version(const Response& response, std::int16_t version) {
         send(wire::encode_response(response, version, header_.correlation_id), {});
     }
+    /// Closes the connection once this answer has left.
+    template <class Response>
+    void answer_last(const Response& response, const std::string& why) {
+        send(wire::encode_response(response, version(), header_.correlation_id), {}, &why);
+    }
     /// Lets the connection's next request start before this one is answered.
     void pass() { exchange_->pass(); }
     /// acks=0: nothing goes back.
@@ -58,7 +63,9 @@ public:
     void refuse(Refusal why, const std::string& text);
 
 private:
-    void send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices);
+    /// With `last`, the reason why it is that.
+    void send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices,
+              const std::string* last = nullptr);
 
     Services& services_;
     ReactorState& state_;

@@ -29,10 +29,15 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     }
     std::int16_t key = header->request_api_key;
     std::int16_t version = header->request_api_version;
-    const Handler* handler = find_handler(key);
+    const Handler* handler = find_handler(key, audience_of(exchange->peer()));
     if (handler == nullptr) {
         services_->refusals.count(Refusal::kApiKey);
         exchange->close(fmt::format("api key {} is not served", key));
+        return;
+    }
+    if (!is_open_to(exchange->peer(), handler->key)) {
+        services_->refusals.count(Refusal::kUnauthenticated);
+        exchange->close(fmt::format("api key {} came before authentication", key));
         return;
     }
     auto& state = services_->state_of(exchange->reactor());
@@ -48,7 +53,9 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
 }
 
 void Dispatcher::disconnected(const net::Peer& peer) {
-    services_->state_of(*net::Reactor::current()).parked.drop(peer.connection_id);
+    auto& state = services_->state_of(*net::Reactor::current());
+    state.parked.drop(peer.connection_id);
+    state.sasl.drop(peer.connection_id);
 }
 
 void Dispatcher::draining() {

@@ -10,8 +10,10 @@
 #include "broker/parked_fetches.h"
 #include "broker/producer_ids.h"
 #include "broker/refusals.h"
+#include "broker/sasl_exchanges.h"
 #include "broker/topic_metrics.h"
 #include "cluster/node.h"
+#include "security/scram.h"
 
 #include <array>
 #include <cstddef>
@@ -26,6 +28,7 @@ struct ReactorState {
     cluster::PartitionReader partitions;
     ParkedFetches parked;
     TopicMetrics::Reader topic_metrics;
+    SaslExchanges sasl = {};
 };
 
 /// What handlers work with. Everything outlives every call.
@@ -41,6 +44,8 @@ struct Services {
     Coordination& coordination;
     SlotTopics& slot_topics;
     Refusals refusals;
+    /// What a broker must show on the internal listener; null where there is none.
+    const security::ScramCredential* broker_credential = nullptr;
 
     /// Filled at start, by reactor; never changes while requests come.
     std::unordered_map<const base::Executor*, std::unique_ptr<ReactorState>> states{};

@@ -9,9 +9,9 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "base/thread_pool.h"
-#include "base/unique_fd.h"
 #include "client/error.h"
 #include "client/peers.h"
+#include "client/testing_port.h"
 #include "net/exchange.h"
 #include "net/reactor.h"
 #include "net/server.h"
@@ -29,9 +29,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +44,7 @@ namespace kaas::client {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr std::int16_t kVersion = 4;
 constexpr auto kPatience = 20s;
@@ -213,26 +210,6 @@ private:
     Script script_;
     std::uint16_t port_ = 0;
     std::unique_ptr<net::Server> server_;
-};
-
-/// A port at which nobody listens, and nobody else will while this lives.
-class DeadPort {
-public:
-    DeadPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof(address);
-        auto* generic = reinterpret_cast<sockaddr*>(&address);
-        EXPECT_EQ(::bind(socket_.get(), generic, size), 0);
-        EXPECT_EQ(::getsockname(socket_.get(), generic, &size), 0);
-        port_ = ntohs(address.sin_port);
-    }
-    [[nodiscard]] std::uint16_t port() const { return port_; }
-
-private:
-    base::UniqueFd socket_;
-    std::uint16_t port_ = 0;
 };
 
 /// Keeps what is posted for ever: a resolver that hangs.

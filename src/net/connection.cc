@@ -66,19 +66,27 @@ public:
         finish();
         connection_->answer(this, place_, std::move(response));
     }
+    void respond_last(Response response, const std::string& why) override {
+        finish();
+        log_close(why);
+        connection_->answer_last(this, place_, std::move(response));
+    }
     void no_response() override {
         finish();
         connection_->no_answer(this, place_);
     }
     void close(const std::string& why) override {
         finish();
-        connection_->shard_.log().closed_by_handler.log(base::log::Level::kInfo, "net",
-                                                        "closing the connection of {}: {}",
-                                                        to_string(connection_->peer_), why);
+        log_close(why);
         connection_->close_after(this, place_, CloseReason::kHandler);
     }
 
 private:
+    void log_close(const std::string& why) {
+        connection_->shard_.log().closed_by_handler.log(base::log::Level::kInfo, "net",
+                                                        "closing the connection of {}: {}",
+                                                        to_string(connection_->peer_), why);
+    }
     void finish() {
         KAAS_ASSERT(!finished_ && connection_->reactor_.on_thread());
         finished_ = true;
@@ -280,6 +288,12 @@ void Connection::answer(const ConnectionExchange* exchange, ResponseQueue::Place
     pass(exchange);
     shard_.request_ended();
     touch();
+}
+
+void Connection::answer_last(const ConnectionExchange* exchange, ResponseQueue::Place place,
+                             Response response) {
+    if (!closed_) end_after_answers(CloseReason::kHandler);
+    answer(exchange, place, std::move(response));
 }
 
 void Connection::no_answer(const ConnectionExchange* exchange, ResponseQueue::Place place) {

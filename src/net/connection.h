@@ -103,6 +103,8 @@ private:
     // What exchanges ask for. After `close` they only give their place back.
     void pass(const ConnectionExchange* exchange);
     void answer(const ConnectionExchange* exchange, ResponseQueue::Place place, Response response);
+    void answer_last(const ConnectionExchange* exchange, ResponseQueue::Place place,
+                     Response response);
     void no_answer(const ConnectionExchange* exchange, ResponseQueue::Place place);
     void close_after(const ConnectionExchange* exchange, ResponseQueue::Place place,
                      CloseReason reason);

@@ -51,6 +51,8 @@ public:
 
     virtual void pass() = 0;
     virtual void respond(Response response) = 0;
+    /// Closes the connection once this answer has left.
+    virtual void respond_last(Response response, const std::string& why) = 0;
     /// acks=0: no byte goes back.
     virtual void no_response() = 0;
     /// Closes the connection after the answers before this one have left.

@@ -237,4 +237,8 @@ ReactorPool::ReactorPool(std::size_t count, base::Clock& clock) {
     }
 }
 
+ReactorPool::ReactorPool(std::string name, base::Clock& clock) {
+    reactors_.push_back(std::make_unique<Reactor>(std::move(name), clock));
+}
+
 }  // namespace kaas::net

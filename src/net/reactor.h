@@ -129,6 +129,8 @@ private:
 class ReactorPool {
 public:
     explicit ReactorPool(std::size_t count, base::Clock& clock = base::Clock::system());
+    /// One reactor, whose thread has that name.
+    explicit ReactorPool(std::string name, base::Clock& clock = base::Clock::system());
 
     [[nodiscard]] std::size_t size() const { return reactors_.size(); }
     [[nodiscard]] Reactor& operator[](std::size_t index) { return *reactors_[index]; }

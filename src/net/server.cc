@@ -32,6 +32,11 @@ namespace {
 constexpr auto kUsedName = "kaas_request_memory_used_bytes";
 constexpr auto kLimitName = "kaas_request_memory_limit_bytes";
 
+base::metrics::Labels labels_of(const ServerOptions& options) {
+    if (options.name.empty()) return {};
+    return {{"server", options.name}};
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options, ReactorPool& reactors, RequestHandler& handler,
@@ -48,11 +53,12 @@ Server::Server(ServerOptions options, ReactorPool& reactors, RequestHandler& han
       limits_(options_.connections, [this] { room_for_connections(); }) {
     std::signal(SIGPIPE, SIG_IGN);
     for (std::size_t i = 0; i < reactors_.size(); ++i) {
-        shards_.push_back(std::make_unique<Shard>(*this, reactors_[i], std::to_string(i)));
+        shards_.push_back(
+            std::make_unique<Shard>(*this, reactors_[i], options_.name + std::to_string(i)));
     }
-    registry_.sampled(kUsedName, "Memory that requests in flight hold", {},
+    registry_.sampled(kUsedName, "Memory that requests in flight hold", labels_of(options_),
                       [this] { return static_cast<double>(memory_.used()); });
-    registry_.sampled(kLimitName, "queued.max.request.bytes", {},
+    registry_.sampled(kLimitName, "queued.max.request.bytes", labels_of(options_),
                       [this] { return static_cast<double>(memory_.limit()); });
     on_each_reactor(&Shard::start_timer);
 }
@@ -64,8 +70,8 @@ Server::~Server() {
     }
     // The last connections may have posted for the server: wait until that has run.
     for (auto& shard : shards_) shard->reactor().run_and_wait([] {});
-    registry_.remove(kUsedName, {});
-    registry_.remove(kLimitName, {});
+    registry_.remove(kUsedName, labels_of(options_));
+    registry_.remove(kLimitName, labels_of(options_));
 }
 
 Result<std::uint16_t> Server::listen(ListenerOptions options) {

@@ -43,6 +43,8 @@ struct ServerOptions {
     std::int32_t receive_buffer_bytes = 100 << 10;  ///< `socket.receive.buffer.bytes`
     std::int32_t listen_backlog = 50;               ///< `socket.listen.backlog.size`
     std::size_t request_memory_bytes = 0;  ///< `queued.max.request.bytes`; 0: a quarter of memory
+    /// Tells a second server of a process from the first, in metrics.
+    std::string name = {};
 };
 
 /// Listens, and brings requests to the handler and answers back.

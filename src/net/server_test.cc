@@ -88,6 +88,21 @@ protected:
     std::uint16_t port_ = 0;
 };
 
+TEST_F(ServerTest, ALastAnswerLeavesAndNothingAfterItIsRead) {
+    handler_.on("last", [](std::unique_ptr<Exchange> exchange) {
+        exchange->respond_last(text_response("bye"), "the test wants it");
+    });
+    start();
+    TestClient client = connect();
+    client.send(framed("pass first") + framed("last") + framed("echo never"));
+    handler_.wait_for_requests(2);
+    handler_.answer("first", "one");
+    EXPECT_EQ(client.receive_frame(), "one");
+    EXPECT_EQ(client.receive_frame(), "bye");
+    EXPECT_TRUE(client.at_end());
+    EXPECT_EQ(handler_.requests(), 2U);
+}
+
 TEST_F(ServerTest, AnswersARequest) {
     start();
     TestClient client = connect();

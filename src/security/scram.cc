@@ -68,17 +68,16 @@ Result<std::string> ScramServer::answer_first(std::string_view message) {
     KAAS_TRY_ASSIGN(first, parse_client_first(message));
     first_ = std::move(first);
     credential_ = find_(first_.user);
+    // No name in what is logged: it is the peer's text, and may hold anything.
     if (credential_ == nullptr) {
-        return fail(ErrorCode::kDenied, fmt::format("there is no user {}", first_.user));
+        return fail(ErrorCode::kDenied, "there is no such user");
     }
     // Compared as Apache does it: one side with its =2C and =3D, the other without.
     if (!first_.authorization_id.empty() && first_.authorization_id != first_.user) {
-        return fail(ErrorCode::kOtherIdentity,
-                    fmt::format("{} asked to be {}", first_.user, first_.authorization_id));
+        return fail(ErrorCode::kOtherIdentity, "it asked to be somebody else");
     }
     if (credential_->iterations < kScramIterationsMin) {
-        return fail(ErrorCode::kDenied,
-                    fmt::format("the credential of {} has too few iterations", first_.user));
+        return fail(ErrorCode::kDenied, "the user's credential has too few iterations");
     }
     server_first_ = fmt::format("r={}{},s={},i={}", first_.nonce, nonce_,
                                 base::to_base64(credential_->salt), credential_->iterations);
@@ -96,7 +95,7 @@ Result<std::string> ScramServer::answer_final(std::string_view message) {
     if (final.proof.size() != signature.size() ||
         !equal_in_constant_time(sha512(exclusive_or(final.proof, signature)),
                                 credential_->stored_key)) {
-        return fail(ErrorCode::kDenied, fmt::format("{} has another password", first_.user));
+        return fail(ErrorCode::kDenied, "the password is another one");
     }
     state_ = State::kComplete;
     return "v=" + base::to_base64(hmac_sha512(credential_->server_key, text));

@@ -167,8 +167,7 @@ ConfigResult<void> read_directories(BrokerConfig& config, const ConfigMap& famil
     return {};
 }
 
-ConfigResult<std::optional<HealthAddress>> parse_health(const std::string& text, bool is_default) {
-    if (text.empty()) return std::nullopt;
+ConfigResult<HostPort> parse_host_port(const char* config, const std::string& text) {
     std::size_t colon = text.rfind(':');
     std::uint16_t port = 0;
     const char* end = text.data() + text.size();
@@ -178,13 +177,46 @@ ConfigResult<std::optional<HealthAddress>> parse_health(const std::string& text,
         good = error == std::errc{} && stop == end;
     }
     if (!good) {
-        return base::fail(
-            ConfigFault::kInvalidValue,
-            fmt::format("kaas.health.listener cannot be '{}': it must be host:port", text));
+        return base::fail(ConfigFault::kInvalidValue,
+                          fmt::format("{} cannot be '{}': it must be host:port", config, text));
     }
     std::string host = text.substr(0, colon);
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    return HealthAddress{.host = std::move(host), .port = port, .is_default = is_default};
+    return HostPort{.host = std::move(host), .port = port};
+}
+
+ConfigResult<std::optional<HealthAddress>> parse_health(const std::string& text, bool is_default) {
+    if (text.empty()) return std::nullopt;
+    KAAS_TRY_ASSIGN(address, parse_host_port("kaas.health.listener", text));
+    return HealthAddress{
+        .host = std::move(address.host), .port = address.port, .is_default = is_default};
+}
+
+bool is_every_interface(const std::string& host) {
+    return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+ConfigResult<std::optional<InternalListenerConfig>> parse_internal(
+    const BrokerSettings& settings, const std::string& machine_name) {
+    if (settings.kaas_mode == "standalone") return std::nullopt;
+    InternalListenerConfig config;
+    KAAS_TRY_ASSIGN(bind,
+                    parse_host_port("kaas.internal.listener", settings.kaas_internal_listener));
+    config.bind = std::move(bind);
+    config.advertised = {.host = config.bind.host, .port = 0};
+    if (settings.kaas_internal_advertised) {
+        KAAS_TRY_ASSIGN(
+            told, parse_host_port("kaas.internal.advertised", *settings.kaas_internal_advertised));
+        if (is_every_interface(told.host)) {
+            return conflict(fmt::format(
+                "kaas.internal.advertised={} is no address that another broker can connect to",
+                *settings.kaas_internal_advertised));
+        }
+        config.advertised = std::move(told);
+    } else if (is_every_interface(config.bind.host)) {
+        config.advertised.host = machine_name;
+    }
+    return config;
 }
 
 base::log::Options log_options(const BrokerSettings& settings) {
@@ -218,6 +250,8 @@ ConfigResult<LoadedConfig> load_config(const ConfigInputs& inputs) {
     bool default_health = !merged.known.contains("kaas.health.listener");
     KAAS_TRY_ASSIGN(health, parse_health(config.settings.kaas_health_listener, default_health));
     config.health = std::move(health);
+    KAAS_TRY_ASSIGN(internal, parse_internal(config.settings, inputs.machine_name));
+    config.internal = std::move(internal);
 
     config.given = std::move(merged.known);
     config.given.merge(merged.families);

@@ -34,6 +34,13 @@ struct LogDir {
 /// Connections that an address may keep open, where it is not `max.connections.per.ip`.
 using ConnectionOverrides = std::map<std::string, std::int32_t>;
 
+struct HostPort {
+    std::string host;  ///< without brackets
+    std::uint16_t port = 0;
+
+    friend bool operator==(const HostPort&, const HostPort&) = default;
+};
+
 struct HealthAddress {
     std::string host;
     std::uint16_t port = 0;
@@ -41,6 +48,14 @@ struct HealthAddress {
         false;  ///< nobody asked for it: in standalone, a port that is taken is only a warning
 
     friend bool operator==(const HealthAddress&, const HealthAddress&) = default;
+};
+
+/// The listener for other brokers of the cluster.
+struct InternalListenerConfig {
+    HostPort bind;        ///< an empty host means every interface
+    HostPort advertised;  ///< port 0 means the port that is bound
+
+    friend bool operator==(const InternalListenerConfig&, const InternalListenerConfig&) = default;
 };
 
 /// Everything a broker is told before it starts: typed, checked, complete.
@@ -58,6 +73,7 @@ struct BrokerConfig {
                        ///< port 0 means the port that the listener of that name gets
     std::vector<LogDir> log_dirs{};  ///< never empty
     ConnectionOverrides connection_overrides{};
+    std::optional<InternalListenerConfig> internal{};  ///< none in standalone mode
     std::optional<HealthAddress> health{};
     base::log::Options log{};
     bool ephemeral = false;  ///< nothing is synced: the data dies with the process

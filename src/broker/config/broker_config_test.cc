@@ -135,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "two names of one thing"},
         BadConfig{"ControllerAlone", "process.roles=controller", ConfigFault::kConflict,
                   "must contain broker"},
+        BadConfig{"SlowHeartbeats", "broker.heartbeat.interval.ms=6000", ConfigFault::kConflict,
+                  "must be less than broker.session.timeout.ms"},
         BadConfig{"ClusterMode", "kaas.mode=kubernetes", ConfigFault::kConflict, "use standalone"},
         BadConfig{"TlsListener", "listeners=SSL://:9093", ConfigFault::kConflict, "only PLAINTEXT"},
         BadConfig{"SaslByMap",
@@ -313,6 +315,15 @@ TEST(BrokerConfig, ConnectionOverridesNameAddresses) {
             load_config(with_file(std::string("max.connections.per.ip.overrides=") + wrong)))
             << wrong;
     }
+}
+
+TEST(BrokerConfig, StandaloneHasNoInternalListener) {
+    auto loaded = load_config(with_file("kaas.internal.listener=0.0.0.0:9094"));
+    ASSERT_TRUE(loaded) << loaded.error().context;
+    EXPECT_FALSE(loaded->config.internal);
+    EXPECT_EQ(loaded->config.settings.broker_session_timeout_ms.count(), 6000);
+    EXPECT_EQ(loaded->config.settings.broker_heartbeat_interval_ms.count(), 500);
+    EXPECT_EQ(loaded->config.settings.kaas_death_grace_ms.count(), 300);
 }
 
 TEST(BrokerConfig, EmptyHostIsAdvertisedByName) {

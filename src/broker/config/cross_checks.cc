@@ -108,6 +108,15 @@ ConfigResult<void> check_network(const ConfigValues& values) {
     return {};
 }
 
+ConfigResult<void> check_heartbeats(const ConfigValues& values) {
+    const auto interval = values.get<std::int32_t>("broker.heartbeat.interval.ms");
+    const auto timeout = values.get<std::int32_t>("broker.session.timeout.ms");
+    if (interval < timeout) return {};
+    return conflict(fmt::format(
+        "broker.heartbeat.interval.ms ({}) must be less than broker.session.timeout.ms ({})",
+        interval, timeout));
+}
+
 }  // namespace
 
 ConfigResult<void> check_broker_values(const ConfigValues& values) {
@@ -116,6 +125,7 @@ ConfigResult<void> check_broker_values(const ConfigValues& values) {
     KAAS_TRY(check_log(values));
     KAAS_TRY(check_cleaner(values));
     KAAS_TRY(check_network(values));
+    KAAS_TRY(check_heartbeats(values));
     return {};
 }
 

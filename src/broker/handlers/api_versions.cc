@@ -15,9 +15,11 @@ using wire::ErrorCode;
 constexpr std::int16_t kLevelZeroFrom = 4;
 
 void advertise(wire::ApiVersionsResponse& response, const wire::Api& api) {
+    // What is for brokers alone is advertised to them alone, and as it is.
+    const wire::VersionRange& range = api.advertised.empty() ? api.versions : api.advertised;
     response.api_keys.push_back({.api_key = static_cast<std::int16_t>(api.key),
-                                 .min_version = api.advertised.min,
-                                 .max_version = api.advertised.max});
+                                 .min_version = range.min,
+                                 .max_version = range.max});
 }
 
 /// What all brokers of a cluster have agreed on, as long as it cannot be changed (KIP-584). An
@@ -73,7 +75,9 @@ wire::ApiVersionsResponse api_versions(const Call& call, const wire::ApiVersions
         call.peer().software_name = request.client_software_name.str();
         call.peer().software_version = request.client_software_version.str();
     }
-    for (const auto& handler : handlers()) advertise(response, wire::api(handler.key));
+    for (const auto& handler : handlers(audience_of(call.peer()))) {
+        advertise(response, wire::api(handler.key));
+    }
     advertise_features(response, call.version());
     return response;
 }

@@ -32,10 +32,14 @@
 #include "broker/handlers/offset_fetch.h"
 #include "broker/handlers/offset_for_leader_epoch.h"
 #include "broker/handlers/produce.h"
+#include "broker/handlers/sasl_authenticate.h"
+#include "broker/handlers/sasl_handshake.h"
 #include "broker/handlers/sync_group.h"
 #include "broker/handlers/txn_offset_commit.h"
 #include "broker/handlers/write_txn_markers.h"
 #include "broker/refusals.h"
+#include "catalog/broker_identity.h"
+#include "net/exchange.h"
 #include "wire/message.h"
 
 #include <algorithm>
@@ -80,7 +84,7 @@ constexpr Handler handler() {
     return {Request::kKey, &serve<Function>};
 }
 
-constexpr Handler kHandlers[] = {
+constexpr Handler kClientHandlers[] = {
     handler<&produce>(),
     handler<&fetch>(),
     handler<&list_offsets>(),
@@ -117,16 +121,38 @@ constexpr Handler kHandlers[] = {
     handler<&list_transactions>(),
     handler<&describe_topic_partitions>(),
 };
-static_assert(std::ranges::is_sorted(kHandlers, {}, &Handler::key));
+static_assert(std::ranges::is_sorted(kClientHandlers, {}, &Handler::key));
+
+constexpr Handler kBrokerHandlers[] = {
+    handler<&sasl_handshake>(),    handler<&api_versions>(),      handler<&add_partitions_to_txn>(),
+    handler<&write_txn_markers>(), handler<&sasl_authenticate>(),
+};
+static_assert(std::ranges::is_sorted(kBrokerHandlers, {}, &Handler::key));
 
 }  // namespace
 
-std::span<const Handler> handlers() { return kHandlers; }
+Audience audience_of(const net::Peer& peer) {
+    return peer.listener == catalog::kInternalListener ? Audience::kBrokers : Audience::kClients;
+}
 
-const Handler* find_handler(std::int16_t key) {
-    auto at =
-        std::ranges::lower_bound(kHandlers, static_cast<wire::ApiKey>(key), {}, &Handler::key);
-    return at != std::end(kHandlers) && at->key == static_cast<wire::ApiKey>(key) ? &*at : nullptr;
+std::span<const Handler> handlers(Audience audience) {
+    if (audience == Audience::kBrokers) return kBrokerHandlers;
+    return kClientHandlers;
+}
+
+const Handler* find_handler(std::int16_t key, Audience audience) {
+    const auto wanted = static_cast<wire::ApiKey>(key);
+    const auto served = handlers(audience);
+    const auto at = std::ranges::lower_bound(served, wanted, {}, &Handler::key);
+    return at != served.end() && at->key == wanted ? &*at : nullptr;
+}
+
+bool is_broker(const net::Peer& peer) { return peer.principal == catalog::kBrokerPrincipal; }
+
+bool is_open_to(const net::Peer& peer, wire::ApiKey key) {
+    if (audience_of(peer) == Audience::kClients || is_broker(peer)) return true;
+    return key == wire::ApiKey::kApiVersions || key == wire::ApiKey::kSaslHandshake ||
+           key == wire::ApiKey::kSaslAuthenticate;
 }
 
 }  // namespace kaas::broker
