@@ -48,6 +48,11 @@ wire::ErrorCode to_wire(cluster::ErrorCode code) {
         case C::kUnknownTopicOrPartition: return W::kUnknownTopicOrPartition;
         case C::kUnknownTopicId: return W::kUnknownTopicId;
         case C::kPolicyViolation: return W::kPolicyViolation;
+        case C::kPreferredLeaderNotAvailable: return W::kPreferredLeaderNotAvailable;
+        case C::kEligibleLeadersNotAvailable: return W::kEligibleLeadersNotAvailable;
+        case C::kElectionNotNeeded: return W::kElectionNotNeeded;
+        case C::kNoReassignmentInProgress: return W::kNoReassignmentInProgress;
+        case C::kBrokerIdNotRegistered: return W::kBrokerIdNotRegistered;
         case C::kNotController:
         case C::kFenced:
         case C::kSuperseded: return W::kNotController;

@@ -126,6 +126,57 @@ struct GrownTopic {
     Result<void> outcome;
 };
 
+struct TopicIndexes {
+    std::string topic;
+    std::vector<std::int32_t> partitions;
+};
+struct PartitionOutcome {
+    std::int32_t partition = 0;
+    Result<void> outcome;
+};
+struct TopicOutcomes {
+    std::string topic;
+    std::vector<PartitionOutcome> partitions;
+};
+
+/// ElectLeaders (43). Good: the partition is on its way to its preferred leader.
+struct ElectLeaders {
+    std::int8_t type = 0;  ///< 0: preferred, 1: unclean (KIP-460)
+    /// Absent: all, and those that need no election are not in the answer.
+    std::optional<std::vector<TopicIndexes>> topics{};
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+
+/// AlterPartitionReassignments (45, KIP-455).
+struct ReassignPartition {
+    std::int32_t partition = 0;
+    std::optional<std::vector<base::BrokerId>> replicas{};  ///< absent: call it off
+};
+struct ReassignTopic {
+    std::string name;
+    std::vector<ReassignPartition> partitions;
+};
+struct AlterReassignments {
+    std::vector<ReassignTopic> topics;
+    bool allow_factor_change = true;
+    base::Clock::Steady deadline = base::Clock::Steady::max();
+};
+
+/// ListPartitionReassignments (46).
+struct ListReassignments {
+    std::optional<std::vector<TopicIndexes>> topics{};  ///< absent: all
+};
+struct OngoingReassignment {
+    std::int32_t partition = 0;
+    std::vector<base::BrokerId> replicas;  ///< the target, then those that go
+    std::vector<base::BrokerId> adding;
+    std::vector<base::BrokerId> removing;
+};
+struct OngoingReassignments {
+    std::string topic;
+    std::vector<OngoingReassignment> partitions;
+};
+
 /// A change of dynamic configs whose values the asker has validated; no handler asks yet.
 struct AlterConfigs {
     /// A topic's name, or a broker (kNoBroker: all).

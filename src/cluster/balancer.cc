@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -98,21 +99,64 @@ std::vector<base::BrokerId> candidates(const catalog::Image& image, const Volume
     return staying.empty() ? living : staying;
 }
 
+namespace {
+
+/// Brokers in an order that goes round the racks, those without one being one of their own: so
+/// neighbours are of different racks, as far as there are any.
+class Ring {
+public:
+    Ring(const catalog::Image& image, const std::vector<base::BrokerId>& brokers) {
+        std::map<std::optional<std::string>, std::vector<base::BrokerId>> racks;
+        for (auto id : brokers) racks[image.broker(id)->rack].push_back(id);
+        for (std::size_t row = 0; members_.size() < brokers.size(); ++row) {
+            std::size_t rack = 0;
+            for (const auto& [name, ids] : racks) {
+                if (row < ids.size()) members_.push_back({ids[row], rack});
+                ++rack;
+            }
+        }
+        racks_ = racks.size();
+    }
+
+    /// `count` brokers from `turn` on: each rack once before one twice, as long as it has others.
+    [[nodiscard]] std::vector<base::BrokerId> take(std::size_t turn, std::size_t count) const {
+        std::vector<base::BrokerId> chosen;
+        std::vector<std::size_t> of_rack(racks_);
+        std::vector<bool> taken(members_.size());
+        for (std::size_t round = 0; chosen.size() < count; ++round) {
+            for (std::size_t k = 0; k < members_.size() && chosen.size() < count; ++k) {
+                const auto at = (turn + k) % members_.size();
+                const auto [id, rack] = members_[at];
+                if (taken[at] || of_rack[rack] > round) continue;
+                taken[at] = true;
+                ++of_rack[rack];
+                chosen.push_back(id);
+            }
+        }
+        return chosen;
+    }
+
+private:
+    struct Member {
+        base::BrokerId id;
+        std::size_t rack;
+    };
+    std::vector<Member> members_;
+    std::size_t racks_ = 0;
+};
+
+}  // namespace
+
 std::vector<Placement> place(const catalog::Image& image, std::size_t count, std::size_t factor,
                              VolumeUse use) {
     const auto brokers = candidates(image, use);
     std::vector<Placement> places;
     if (brokers.empty()) return places;
     places.reserve(count);
+    const Ring ring(image, brokers);
     const auto replicas = std::min(factor, brokers.size());
     for (std::size_t i = 0; i < count; ++i) {
-        const auto turn = image.partition_count() + i;
-        std::vector<base::BrokerId> chosen;
-        chosen.reserve(replicas);
-        for (std::size_t k = 0; k < replicas; ++k) {
-            chosen.push_back(brokers[(turn + k) % brokers.size()]);
-        }
-        places.push_back(*lead(image, std::move(chosen), use));
+        places.push_back(*lead(image, ring.take(image.partition_count() + i, replicas), use));
     }
     return places;
 }

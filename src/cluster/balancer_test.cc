@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -55,6 +56,29 @@ TEST(Balancer, SpreadsEvenlyAndWithoutRepetition) {
             EXPECT_LE(even(leads), 1);
             EXPECT_LE(even(holds), static_cast<int>(factor));
         }
+    }
+}
+
+TEST(Balancer, EachRackHasAReplicaBeforeOneHasTwo) {
+    // Racks of unequal size, and brokers that name none, which count as one.
+    const auto image = cluster({{.id = 1, .rack = "a"},
+                                {.id = 2, .rack = "a"},
+                                {.id = 3, .rack = "a"},
+                                {.id = 4, .rack = "b"},
+                                {.id = 5},
+                                {.id = 6}});
+    for (std::size_t factor = 1; factor <= 6; ++factor) {
+        std::map<base::BrokerId, int> leads;
+        for (const auto& one : spread(*image, 60, factor)) {
+            std::map<std::optional<std::string>, std::size_t> racks;
+            for (auto id : one.replicas) ++racks[image->broker(id)->rack];
+            EXPECT_EQ(racks.size(), std::min<std::size_t>(factor, 3));
+            if (factor == 4) EXPECT_LE(std::max(racks["a"], racks[std::nullopt]), 2U);
+            const std::set<base::BrokerId> distinct(one.replicas.begin(), one.replicas.end());
+            EXPECT_EQ(distinct.size(), factor);
+            ++leads[one.leader.broker];
+        }
+        for (const auto& [id, count] : leads) EXPECT_EQ(count, 10) << "broker " << id.value();
     }
 }
 

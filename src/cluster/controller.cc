@@ -11,6 +11,7 @@
 #include "cluster/admin.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
+#include "cluster/leader_admin.h"
 #include "cluster/leadership.h"
 #include "cluster/reign.h"
 #include "cluster/topic_admin.h"
@@ -51,6 +52,15 @@ void time_out(Result<std::vector<T>>& planned) {
         if (topic.outcome) topic.outcome = timed_out();
     }
 }
+void time_out(Result<std::vector<TopicOutcomes>>& planned) {
+    if (!planned) return;
+    for (auto& topic : *planned) {
+        for (auto& partition : topic.partitions) {
+            if (partition.outcome) partition.outcome = timed_out();
+        }
+    }
+}
+void time_out(Result<std::vector<OngoingReassignments>>&) {}  // waits for nobody
 void time_out(Result<std::monostate>& planned) {
     if (planned) planned = timed_out();
 }
@@ -179,6 +189,41 @@ void Controller::create_partitions(CreatePartitions request, Reply<std::vector<G
                  return answer_with(plan(request, draft), std::move(reply));
              },
              deadline});
+}
+
+void Controller::elect_leaders(ElectLeaders request, Reply<std::vector<TopicOutcomes>> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with(plan(request, draft), std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::alter_reassignments(AlterReassignments request,
+                                     Reply<std::vector<TopicOutcomes>> reply) {
+    const auto deadline = request.deadline;
+    enqueue({[this, request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 mover_.look_for_targets();
+                 return answer_with<std::vector<TopicOutcomes>>(plan(request, draft),
+                                                                std::move(reply));
+             },
+             deadline});
+}
+
+void Controller::list_reassignments(ListReassignments request,
+                                    Reply<std::vector<OngoingReassignments>> reply) {
+    enqueue({[request = std::move(request), reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with<std::vector<OngoingReassignments>>(list(request, draft.image()),
+                                                                       std::move(reply));
+             },
+             std::nullopt});
+}
+
+void Controller::unregister_broker(base::BrokerId broker, Reply<std::monostate> reply) {
+    enqueue({[broker, reply = std::move(reply)](Draft& draft) mutable {
+                 return answer_with(as_value(unregister(broker, draft)), std::move(reply));
+             },
+             std::nullopt});
 }
 
 void Controller::alter_configs(AlterConfigs request, Reply<std::monostate> reply) {

@@ -67,6 +67,11 @@ public:
     void create_topics(CreateTopics request, Reply<std::vector<CreatedTopic>> reply);
     void delete_topics(DeleteTopics request, Reply<std::vector<DeletedTopic>> reply);
     void create_partitions(CreatePartitions request, Reply<std::vector<GrownTopic>> reply);
+    void elect_leaders(ElectLeaders request, Reply<std::vector<TopicOutcomes>> reply);
+    void alter_reassignments(AlterReassignments request, Reply<std::vector<TopicOutcomes>> reply);
+    void list_reassignments(ListReassignments request,
+                            Reply<std::vector<OngoingReassignments>> reply);
+    void unregister_broker(base::BrokerId broker, Reply<std::monostate> reply);
     void alter_configs(AlterConfigs request, Reply<std::monostate> reply);
     /// `count` is positive.
     void allocate_producer_ids(std::int32_t count, Reply<ProducerIdBlock> reply);

@@ -23,6 +23,11 @@ enum class ErrorCode {
     kUnknownTopicOrPartition,
     kUnknownTopicId,
     kPolicyViolation,
+    kPreferredLeaderNotAvailable,
+    kEligibleLeadersNotAvailable,
+    kElectionNotNeeded,
+    kNoReassignmentInProgress,
+    kBrokerIdNotRegistered,
     kNotController,    ///< This process is not, or no longer, the controller: ask again elsewhere.
     kRequestTimedOut,  ///< Done or not, the client's time is up; the change may stand.
 

@@ -115,37 +115,6 @@ Result<catalog::ConfigMap> check_configs(const NewTopic& topic, const Controller
     return configs;
 }
 
-Result<void> check_replicas(const std::vector<base::BrokerId>& brokers,
-                            std::optional<std::size_t> factor, const Image& image) {
-    const auto bad = [](std::string why) {
-        return fail(ErrorCode::kInvalidReplicaAssignment,
-                    "The manual partition assignment includes " + std::move(why));
-    };
-    if (brokers.empty()) return bad("an empty replica list.");
-    auto sorted = brokers;
-    std::ranges::sort(sorted);
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-        const auto* broker = image.broker(sorted[i]);
-        if (broker == nullptr) {
-            return bad(fmt::format("broker {}, but no such broker is registered.", sorted[i]));
-        }
-        if (all_cordoned(image, *broker)) {
-            return bad(
-                fmt::format("broker {}, but all its log directories are cordoned.", sorted[i]));
-        }
-        if (i > 0 && sorted[i] == sorted[i - 1]) {
-            return bad(fmt::format("the broker {} more than once.", sorted[i]));
-        }
-    }
-    if (factor && sorted.size() != *factor) {
-        return bad(
-            fmt::format("a partition with {} replica(s), but this is not consistent with previous "
-                        "partitions, which have {} replica(s).",
-                        sorted.size(), *factor));
-    }
-    return {};
-}
-
 Result<Placement> place_by_hand(const std::vector<base::BrokerId>& brokers, std::int32_t index,
                                 std::optional<std::size_t> factor, const Image& image,
                                 VolumeUse& use) {
@@ -337,6 +306,37 @@ Result<void> remove(const catalog::Topic& topic, Draft& draft) {
 }
 
 }  // namespace
+
+Result<void> check_replicas(const std::vector<base::BrokerId>& brokers,
+                            std::optional<std::size_t> factor, const Image& image) {
+    const auto bad = [](std::string why) {
+        return fail(ErrorCode::kInvalidReplicaAssignment,
+                    "The manual partition assignment includes " + std::move(why));
+    };
+    if (brokers.empty()) return bad("an empty replica list.");
+    auto sorted = brokers;
+    std::ranges::sort(sorted);
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const auto* broker = image.broker(sorted[i]);
+        if (broker == nullptr) {
+            return bad(fmt::format("broker {}, but no such broker is registered.", sorted[i]));
+        }
+        if (all_cordoned(image, *broker)) {
+            return bad(
+                fmt::format("broker {}, but all its log directories are cordoned.", sorted[i]));
+        }
+        if (i > 0 && sorted[i] == sorted[i - 1]) {
+            return bad(fmt::format("the broker {} more than once.", sorted[i]));
+        }
+    }
+    if (factor && sorted.size() != *factor) {
+        return bad(
+            fmt::format("a partition with {} replica(s), but this is not consistent with previous "
+                        "partitions, which have {} replica(s).",
+                        sorted.size(), *factor));
+    }
+    return {};
+}
 
 Result<std::vector<CreatedTopic>> plan(const CreateTopics& request, const ControllerConfig& config,
                                        Draft& draft) {
