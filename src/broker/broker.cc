@@ -303,6 +303,9 @@ private:
         options.controller.default_partitions = config_.settings.num_partitions;
         options.controller.default_replication_factor =
             static_cast<std::int16_t>(config_.settings.default_replication_factor);
+        options.controller.balance.repair = config_.settings.auto_leader_rebalance_enable;
+        options.controller.balance.check_interval =
+            config_.settings.leader_imbalance_check_interval_seconds;
         options.controller.slot_topics = slot_topics(config_.settings);
         options.controller.topic_config_fault = [this](const catalog::ConfigMap& own) {
             return topic_config_fault(config_, own);

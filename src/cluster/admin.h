@@ -48,7 +48,6 @@ struct BalanceConfig {
     std::size_t moves_under_way = 64;
     bool repair = true;                        ///< `auto.leader.rebalance.enable`
     std::chrono::seconds check_interval{300};  ///< `leader.imbalance.check.interval.seconds`
-    int imbalance_percentage = 10;             ///< `leader.imbalance.per.broker.percentage`
 };
 
 /// What the cluster's configuration says to the controller.

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -284,6 +285,34 @@ TEST_F(ControllerMembers, DeadNewcomersShareStaysWhereItIs) {
     EXPECT_EQ(leads(t), (Leads{{1, 4}}));
     EXPECT_TRUE(asked_back().empty());
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(at(t, i).target.empty()) << "2 may never come back";
+}
+
+TEST_F(ControllerMembers, ReassignedPartitionsAreAskedBackAndPreferredLeadersRepaired) {
+    for (const int id : {1, 2}) join(id);
+    const auto t = create("t", {{1}, {2}});
+    const auto reassign = [&](int index, std::vector<int> replicas) {
+        ReassignPartition one{index, std::nullopt};
+        one.replicas.emplace(replicas.begin(), replicas.end());
+        controller_->alter_reassignments({{{"t", {one}}}}, {&here_, [](const auto&) {}});
+        controller_->step();
+    };
+    reassign(0, {2});
+    EXPECT_EQ(asked_back().size(), 1U);
+    controller_->released(asked_back());
+    controller_->step();
+    EXPECT_EQ(leads(t), (Leads{{2, 2}})) << "as it was asked for, though it is not even";
+    EXPECT_EQ(at(t, 0).replicas, std::vector{base::BrokerId(2)});
+
+    reassign(0, {1, 2});
+    EXPECT_TRUE(asked_back().empty()) << "the leader is in the list";
+    clock_.advance(std::chrono::seconds(299));
+    controller_->step();
+    EXPECT_TRUE(asked_back().empty());
+    clock_.advance(std::chrono::seconds(1));
+    controller_->step();
+    controller_->released(asked_back());
+    controller_->step();
+    EXPECT_EQ(leader(t, 0), 1);
 }
 
 }  // namespace

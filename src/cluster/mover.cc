@@ -74,7 +74,7 @@ void Mover::plan(Draft& draft, base::Clock::Steady now) {
             draft.add(catalog::ReplicasChanged{std::move(evening.lists)});
         }
     } else if (repair && config_.repair && moves_.empty()) {
-        const auto repairs = plan_repair(draft.image(), config_.imbalance_percentage);
+        const auto repairs = plan_repair(draft.image());
         moves_.assign(repairs.begin(), repairs.end());
     }
     const auto targets = plan_targets(draft.image());

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -364,28 +363,16 @@ Evening plan_moves(const catalog::Image& image) {
     return pools.plan();
 }
 
-std::vector<Move> plan_repair(const catalog::Image& image, int percentage) {
-    struct Preferred {
-        std::size_t partitions = 0;
-        std::vector<Move> missing;
-    };
-    std::map<base::BrokerId, Preferred> by_broker;
+std::vector<Move> plan_repair(const catalog::Image& image) {
+    std::vector<Move> moves;
     for_each_partition(image, [&](const base::TopicPartition& id, const auto& partition) {
         const auto to = partition.replicas.front();
-        auto& preferred = by_broker[to];
-        ++preferred.partitions;
         if (partition.leader.broker == to || !partition.target.empty() ||
             !may_move(image, partition) || !can_take(image, to, partition.volume())) {
             return;
         }
-        preferred.missing.push_back({id, partition.leader.broker, to, partition.replicas});
+        moves.push_back({id, partition.leader.broker, to, partition.replicas});
     });
-    std::vector<Move> moves;
-    for (auto& [id, preferred] : by_broker) {
-        const auto limit = preferred.partitions * static_cast<std::size_t>(percentage);
-        if (preferred.missing.size() * 100 <= limit) continue;
-        std::ranges::move(preferred.missing, std::back_inserter(moves));
-    }
     return moves;
 }
 

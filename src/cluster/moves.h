@@ -36,10 +36,8 @@ struct Evening {
 /// volumes are even among those that can take the same. Empty when all is even.
 [[nodiscard]] Evening plan_moves(const catalog::Image& image);
 
-/// Brings partitions back to their preferred leaders: those of brokers that miss more than
-/// `percentage` of the leaderships that they are preferred for (Apache
-/// `leader.imbalance.per.broker.percentage`).
-[[nodiscard]] std::vector<Move> plan_repair(const catalog::Image& image, int percentage);
+/// Brings all partitions back to their preferred leaders, as Apache's controller does.
+[[nodiscard]] std::vector<Move> plan_repair(const catalog::Image& image);
 
 /// Moves that partitions with a target wait for, and nobody has begun.
 [[nodiscard]] std::vector<Move> plan_targets(const catalog::Image& image);

@@ -198,7 +198,7 @@ TEST(Moves, EvenByTopicAndInAllThenNothingMoreToDo) {
         ASSERT_LE(unevenness(world.image()), 1);
         ASSERT_TRUE(is_even(world.image()));
         ASSERT_TRUE(plan_moves(world.image()).lists.empty());
-        ASSERT_TRUE(plan_repair(world.image(), 0).empty()) << "even today, and undone tomorrow";
+        ASSERT_TRUE(plan_repair(world.image()).empty()) << "even today, and undone tomorrow";
         world.image().for_each_topic([&](const catalog::Topic& topic) {
             for (const auto& partition : topic.partitions) {
                 ASSERT_TRUE(world.image().led(partition));
@@ -374,27 +374,17 @@ TEST(Moves, CordonedVolumesGetNothingNew) {
     EXPECT_TRUE(is_even(world.image()));
 }
 
-TEST(Moves, RepairBringsBackOnlyWhatIsMissedTooMuch) {
-    World world(members(2));
-    std::vector<catalog::Partition> partitions;
-    for (int i = 0; i < 20; ++i) {
-        partitions.push_back(led_by(world.image(), i < 2 ? 2 : 1, {1, 2}));
-    }
-    const auto t = world.create("t", partitions);
-    EXPECT_TRUE(plan_repair(world.image(), 10).empty()) << "2 of 20 is not more than 10 percent";
-    const auto moves = plan_repair(world.image(), 9);
-    ASSERT_EQ(moves.size(), 2U);
+TEST(Moves, RepairGivesPartitionsBackToThePreferredWhoCanLead) {
+    World world(members(3));
+    const auto t =
+        world.create("t", {led_by(world.image(), 2, {1, 2}), led_by(world.image(), 1, {1, 2}),
+                           led_by(world.image(), 2, {3, 2})});
+    world.apply(catalog::BrokerDraining{base::BrokerId(3)});
+    const auto moves = plan_repair(world.image());
+    ASSERT_EQ(moves.size(), 1U);
     carry_out(world, moves);
     EXPECT_EQ(world.leader(t, 0), 1);
-    EXPECT_TRUE(plan_repair(world.image(), 0).empty());
-    world.apply(catalog::Assigned{{{{t, base::PartitionId(0)},
-                                    ids({1, 2}),
-                                    led_by(world.image(), 2, {}).leader,
-                                    base::LeaderEpoch(2),
-                                    "main"}}});
-    EXPECT_EQ(plan_repair(world.image(), 0).size(), 1U);
-    world.apply(catalog::BrokerDraining{base::BrokerId(1)});
-    EXPECT_TRUE(plan_repair(world.image(), 0).empty());
+    EXPECT_TRUE(plan_repair(world.image()).empty());
 }
 
 TEST(Moves, TargetIsGoneForUntilItIsReached) {

@@ -6,6 +6,7 @@ import coordinator_cases  # noqa: F401
 import fetch_cases  # noqa: F401
 import group_cases  # noqa: F401
 import group_limit_cases  # noqa: F401
+import leader_cases  # noqa: F401
 import log_dir_cases  # noqa: F401
 import metadata_cases  # noqa: F401
 import offset_cases  # noqa: F401

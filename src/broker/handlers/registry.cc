@@ -2,6 +2,7 @@
 
 #include "broker/handlers/add_offsets_to_txn.h"
 #include "broker/handlers/add_partitions_to_txn.h"
+#include "broker/handlers/alter_partition_reassignments.h"
 #include "broker/handlers/alter_replica_log_dirs.h"
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/create_partitions.h"
@@ -16,6 +17,7 @@
 #include "broker/handlers/describe_producers.h"
 #include "broker/handlers/describe_topic_partitions.h"
 #include "broker/handlers/describe_transactions.h"
+#include "broker/handlers/elect_leaders.h"
 #include "broker/handlers/end_txn.h"
 #include "broker/handlers/fetch.h"
 #include "broker/handlers/find_coordinator.h"
@@ -25,6 +27,7 @@
 #include "broker/handlers/leave_group.h"
 #include "broker/handlers/list_groups.h"
 #include "broker/handlers/list_offsets.h"
+#include "broker/handlers/list_partition_reassignments.h"
 #include "broker/handlers/list_transactions.h"
 #include "broker/handlers/metadata.h"
 #include "broker/handlers/offset_commit.h"
@@ -36,6 +39,7 @@
 #include "broker/handlers/sasl_handshake.h"
 #include "broker/handlers/sync_group.h"
 #include "broker/handlers/txn_offset_commit.h"
+#include "broker/handlers/unregister_broker.h"
 #include "broker/handlers/write_txn_markers.h"
 #include "broker/refusals.h"
 #include "catalog/broker_identity.h"
@@ -114,9 +118,13 @@ constexpr Handler kClientHandlers[] = {
     handler<&describe_log_dirs>(),
     handler<&create_partitions>(),
     handler<&delete_groups>(),
+    handler<&elect_leaders>(),
+    handler<&alter_partition_reassignments>(),
+    handler<&list_partition_reassignments>(),
     handler<&offset_delete>(),
     handler<&describe_cluster>(),
     handler<&describe_producers>(),
+    handler<&unregister_broker>(),
     handler<&describe_transactions>(),
     handler<&list_transactions>(),
     handler<&describe_topic_partitions>(),
