@@ -115,8 +115,7 @@ Result<void> reassign(const std::string& name, const ReassignPartition& request,
                     fmt::format("Unable to find partition {}:{}.", name, request.partition));
     }
     if (!request.replicas && partition->target.empty()) {
-        return fail(ErrorCode::kNoReassignmentInProgress,
-                    "No partition reassignment is in progress.");
+        return fail(ErrorCode::kNoReassignmentInProgress, {});  // Apache has no words for it
     }
     const auto replicas = request.replicas.value_or(partition->replicas);
     if (request.replicas) {

@@ -42,7 +42,9 @@ wire::AlterPartitionReassignmentsResponse to_wire(
             partition.error_message = std::nullopt;
             if (outcome) continue;
             partition.error_code = broker::to_wire(outcome.error().code);
-            partition.error_message = outcome.error().context;
+            if (!outcome.error().context.empty()) {
+                partition.error_message = outcome.error().context;
+            }
         }
     }
     return response;
