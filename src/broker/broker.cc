@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread_pool.h"
+#include "broker/controller_calls.h"
 #include "broker/coordination/coordination.h"
 #include "broker/coordination/marker_sender.h"
 #include "broker/coordination/producer_id_source.h"
@@ -15,9 +16,14 @@
 #include "broker/log_settings.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
+#include "catalog/broker_identity.h"
 #include "catalog/config/topic_config.h"
 #include "catalog/slot.h"
+#include "client/channel.h"
+#include "client/error.h"
+#include "client/peers.h"
 #include "cluster/admin.h"
+#include "cluster/controller_link.h"
 #include "cluster/node.h"
 #include "net/reactor.h"
 #include "net/server.h"
@@ -28,6 +34,7 @@
 #include "storage/posix_volume.h"
 #include "telemetry/health_server.h"
 #include "wire/api.h"
+#include "wire/messages/api_versions.h"
 
 #include <fmt/format.h>
 
@@ -158,7 +165,6 @@ public:
         KAAS_TRY(open_volumes());
         KAAS_TRY(listen());
         KAAS_TRY(start_node());
-        KAAS_TRY(read_secret());
         make_services();
         start_cleaner();
         KAAS_TRY(start_health());
@@ -176,7 +182,7 @@ public:
         const auto& clock = base::Clock::system();
         const milliseconds patience = config_.settings.kaas_drain_timeout_ms;
         const auto deadline = clock.now() + patience;
-        if (node_) node_->release_slots(patience / 4);
+        if (node_) node_->drain(patience / 4);
         server_.stop(patience / 2);
         // Others may still need an answer while clients end; a release is told in calls of our own.
         if (internal_) internal_->stop(milliseconds(0));
@@ -318,6 +324,15 @@ private:
             .segments = config_.settings.log_retention_check_interval_ms,
             .producers = config_.settings.producer_id_expiration_check_interval_ms,
         };
+        if (internal_) {
+            options.sharing = cluster::Sharing::kShared;
+            options.session_timeout = config_.settings.broker_session_timeout_ms;
+            options.death_grace = config_.settings.kaas_death_grace_ms;
+            options.uplink = [this](storage::Volume& volume) { return join_others(volume); };
+            options.probe = [this](const catalog::Broker& broker, auto told) {
+                probe(broker, std::move(told));
+            };
+        }
         options.transaction_max_timeout = config_.settings.transaction_max_timeout_ms;
         options.slot_host = &coordination_;
         options.io_pool = &io_pool_;
@@ -333,15 +348,36 @@ private:
         return {};
     }
 
-    /// After the node's start: the cluster's volume is ours by then.
-    StartResult<void> read_secret() {
-        if (!internal_) return {};
-        storage::Volume& volume =
-            cluster_volume_ != nullptr ? *cluster_volume_ : *volumes_.front().volume;
+    /// The ways to brokers of other processes, and who may come here from them.
+    cluster::Result<std::shared_ptr<cluster::Uplink>> join_others(storage::Volume& volume) {
         auto secret = security::cluster_secret(volume);
-        if (!secret) return base::fail(StartFault::kCluster, secret.error().context);
+        if (!secret) return cluster::fail(cluster::ErrorCode::kStorage, secret.error().context);
+        link_ = std::make_unique<net::Reactor>("kaas-link");
+        const client::Channel::Options channel{
+            .reactor = link_.get(),
+            .resolver = &io_pool_,
+            .client_id = fmt::format("kaas-{}", config_.node_id),
+            .credentials = client::Channel::Credentials{std::string(catalog::kBrokerUser), *secret}};
         internal_->trust(std::move(*secret));
-        return {};
+        peers_ = std::make_unique<client::Peers>(channel);
+        return std::make_shared<cluster::ControllerLink>(cluster::ControllerLink::Options{
+            .reactor = link_.get(),
+            .channel = channel,
+            .heartbeat_interval = config_.settings.broker_heartbeat_interval_ms,
+            .session_timeout = config_.settings.broker_session_timeout_ms});
+    }
+    /// Whether anybody listens where the broker did. Any call opens the connection.
+    void probe(const catalog::Broker& broker, std::move_only_function<void(bool refused)> told) {
+        const auto* at = broker.endpoint(catalog::kInternalListener);
+        if (at == nullptr) return;
+        link_->post([this, host = at->host, port = at->port, told = std::move(told)]() mutable {
+            peers_->at(host, port)
+                .call<wire::ApiVersionsRequest>(
+                    {}, 0, std::chrono::seconds(5),
+                    [told = std::move(told)](const auto& answer) mutable {
+                        told(!answer && answer.error().code == client::ErrorCode::kRefused);
+                    });
+        });
     }
 
     /// Of partitions that this broker leads.
@@ -358,11 +394,17 @@ private:
     }
 
     void make_services() {
+        controller_calls_.emplace(
+            ControllerCalls::Options{.controller = &node_->controller(),
+                                     .link = link_.get(),
+                                     .address = [this] { return node_->controller_elsewhere(); },
+                                     .peers = peers_.get(),
+                                     .self = config_.node_id});
         fetch_sessions_.emplace(
             static_cast<std::size_t>(config_.settings.max_incremental_fetch_session_cache_slots),
             base::Clock::system(), metrics_);
-        producer_ids_.emplace(node_->controller());
-        slot_topics_.emplace(node_->controller(), base::Clock::system());
+        producer_ids_.emplace(*controller_calls_);
+        slot_topics_.emplace(*controller_calls_, base::Clock::system());
         producer_id_source_.begin(*producer_ids_, coordination_.loop());
         marker_sender_.begin(*node_, coordination_);
         coordination_.begin(end_offsets(), [this](const cluster::SlotId& id) {
@@ -374,6 +416,7 @@ private:
                                    .metrics = metrics_,
                                    .clock = base::Clock::system(),
                                    .fetch_sessions = *fetch_sessions_,
+                                   .controller_calls = *controller_calls_,
                                    .producer_ids = *producer_ids_,
                                    .coordination = coordination_,
                                    .slot_topics = *slot_topics_,
@@ -451,9 +494,13 @@ private:
     std::optional<InternalListener> internal_;
     std::vector<std::string> addresses_;
     std::vector<catalog::Endpoint> endpoints_;
+    /// Where links to other brokers live, and the links; null alone.
+    std::unique_ptr<net::Reactor> link_;
+    std::unique_ptr<client::Peers> peers_;
     std::unique_ptr<cluster::Node> node_;
     std::optional<storage::LogCleaner> cleaner_;
     std::optional<FetchSessions> fetch_sessions_;
+    std::optional<ControllerCalls> controller_calls_;
     std::optional<ProducerIds> producer_ids_;
     std::optional<SlotTopics> slot_topics_;
     std::optional<Services> services_;

@@ -1,8 +1,11 @@
 #include "broker/call.h"
 
+#include "base/bytes.h"
 #include "base/log.h"
+#include "wire/writer.h"
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -32,6 +35,13 @@ void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlic
     net::Response response{std::move(*output), std::move(slices)};
     if (last != nullptr) return exchange_->respond_last(std::move(response), *last);
     exchange_->respond(std::move(response));
+}
+
+void Call::answer_with(base::ByteView response) {
+    wire::Writer out(sizeof(std::int32_t) + response.size());
+    out.int32(static_cast<std::int32_t>(response.size()));
+    out.raw(response);
+    send(out.take(), {});
 }
 
 void Call::refuse(Refusal why, const std::string& text) {

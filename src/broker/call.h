@@ -54,6 +54,8 @@ public:
     void answer_last(const Response& response, const std::string& why) {
         send(wire::encode_response(response, version(), header_.correlation_id), {}, &why);
     }
+    /// The answer as another broker gave it: a response's header and body.
+    void answer_with(base::ByteView response);
     /// Lets the connection's next request start before this one is answered.
     void pass() { exchange_->pass(); }
     /// acks=0: nothing goes back.

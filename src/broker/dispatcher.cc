@@ -1,9 +1,13 @@
 #include "broker/dispatcher.h"
 
 #include "broker/call.h"
+#include "broker/controller_calls.h"
 #include "broker/handlers/api_versions.h"
 #include "broker/handlers/registry.h"
 #include "broker/refusals.h"
+#include "catalog/broker_identity.h"
+#include "cluster/node.h"
+#include "cluster/roll_call.h"
 #include "net/reactor.h"
 #include "wire/api.h"
 #include "wire/error.h"
@@ -29,7 +33,8 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     }
     std::int16_t key = header->request_api_key;
     std::int16_t version = header->request_api_version;
-    const Handler* handler = find_handler(key, audience_of(exchange->peer()));
+    const auto audience = audience_of(exchange->peer());
+    const Handler* handler = find_handler(key, audience);
     if (handler == nullptr) {
         services_->refusals.count(Refusal::kApiKey);
         exchange->close(fmt::format("api key {} is not served", key));
@@ -42,7 +47,12 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     }
     auto& state = services_->state_of(exchange->reactor());
     auto call = std::make_shared<Call>(*services_, state, std::move(*header), std::move(exchange));
-    if (wire::api(handler->key).versions.contains(version)) {
+    const auto& api = wire::api(handler->key);
+    if (api.versions.contains(version)) {
+        const bool is_for_controller = api.forwardable && audience == Audience::kClients;
+        if (is_for_controller && services_->controller_calls.elsewhere()) {
+            return forward(std::move(call));
+        }
         handler->serve(std::move(call), in);
     } else if (handler->key == wire::ApiKey::kApiVersions) {
         refuse_api_versions(*call);
@@ -52,10 +62,21 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     }
 }
 
+void Dispatcher::forward(CallPtr call) {
+    services_->controller_calls.forward(std::move(call), [](CallPtr back) {
+        wire::Reader in(back->frame().bytes);
+        const auto header = wire::decode_request_header(in);  // was good before
+        find_handler(header->request_api_key, Audience::kClients)->serve(std::move(back), in);
+    });
+}
+
 void Dispatcher::disconnected(const net::Peer& peer) {
     auto& state = services_->state_of(*net::Reactor::current());
     state.parked.drop(peer.connection_id);
     state.sasl.drop(peer.connection_id);
+    if (peer.listener == catalog::kInternalListener) {
+        services_->node.roll_call().disconnected(peer.connection_id);
+    }
 }
 
 void Dispatcher::draining() {

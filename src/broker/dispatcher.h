@@ -1,5 +1,6 @@
 #pragma once
 
+#include "broker/call.h"
 #include "broker/services.h"
 #include "net/exchange.h"
 
@@ -23,6 +24,8 @@ public:
     void draining() override;
 
 private:
+    void forward(CallPtr call);
+
     Services* services_ = nullptr;
 };
 

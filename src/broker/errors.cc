@@ -58,8 +58,11 @@ wire::ErrorCode to_wire(cluster::ErrorCode code) {
         case C::kSuperseded: return W::kNotController;
         case C::kRequestTimedOut: return W::kRequestTimedOut;
         case C::kStorage: return W::kKafkaStorageError;
+        case C::kWrongCluster: return W::kInconsistentClusterId;
+        case C::kDuplicateBroker: return W::kDuplicateBrokerRegistration;
+        case C::kStaleBroker: return W::kStaleBrokerEpoch;
+        case C::kMalformed: return W::kInvalidRequest;
         case C::kInUse:
-        case C::kWrongCluster:
         case C::kNewerFormat: return W::kUnknownServerError;  // only a start can fail so
     }
     return W::kUnknownServerError;

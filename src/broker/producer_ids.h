@@ -3,8 +3,8 @@
 #include "base/executor.h"
 #include "base/ids.h"
 #include "base/mutex.h"
+#include "broker/controller_calls.h"
 #include "cluster/admin.h"
-#include "cluster/controller.h"
 
 #include <deque>
 #include <functional>
@@ -19,7 +19,7 @@ public:
     static constexpr std::int32_t kBlockSize = 1000;
     using Done = std::move_only_function<void(cluster::Result<base::ProducerId>)>;
 
-    explicit ProducerIds(cluster::Controller& controller) : controller_(controller) {}
+    explicit ProducerIds(ControllerCalls& controller) : controller_(controller) {}
 
     /// `done` runs on `home`: at once if an id is at hand, otherwise when the controller has
     /// granted more.
@@ -34,7 +34,7 @@ private:
     void ask_for_more(base::Executor& home);
     void granted(cluster::Result<cluster::ProducerIdBlock> block) KAAS_EXCLUDES(mutex_);
 
-    cluster::Controller& controller_;
+    ControllerCalls& controller_;
     base::Mutex mutex_;
     base::ProducerId next_ KAAS_GUARDED_BY(mutex_){0};
     base::ProducerId end_ KAAS_GUARDED_BY(mutex_){0};

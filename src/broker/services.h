@@ -23,6 +23,8 @@
 
 namespace kaas::broker {
 
+class ControllerCalls;
+
 /// What one reactor keeps for the handlers that run on it. No lock: only that thread comes here.
 struct ReactorState {
     cluster::PartitionReader partitions;
@@ -40,6 +42,7 @@ struct Services {
     base::metrics::Registry& metrics;
     const base::Clock& clock;
     FetchSessions& fetch_sessions;
+    ControllerCalls& controller_calls;
     ProducerIds& producer_ids;
     Coordination& coordination;
     SlotTopics& slot_topics;

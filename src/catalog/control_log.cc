@@ -132,6 +132,14 @@ void ControlLog::remove_superseded(storage::SessionCheck& session) {
     if (!names) base::log::warn("catalog", "old control logs stay: {}", names.error().context);
 }
 
+Result<ImagePtr> glimpse_control(storage::Volume& volume, base::ControllerEpoch epoch) {
+    auto state = storage::read_epoch(volume, control_path(), epoch.value());
+    if (!state && state.error().code == storage::ErrorCode::kNotFound) return nullptr;
+    if (!state) return std::unexpected(from_storage(std::move(state).error()));
+    if (!*state) return nullptr;
+    return replay(**state);
+}
+
 Result<std::optional<TakenControl>> take_over_control(storage::Volume& volume,
                                                       base::ControllerEpoch own) {
     auto taken = storage::take_over(control_path(),

@@ -66,6 +66,12 @@ struct TakenControl {
 [[nodiscard]] Result<base::ControllerEpoch> newest_begun(storage::Volume& volume,
                                                          base::ControllerEpoch from);
 
+/// What the log of `epoch` says by now, closing nothing: old before it is read, for who needs a
+/// first idea and will be told the truth. Empty when its owner has written no picture yet. Errors:
+/// as `take_over_control`.
+[[nodiscard]] Result<ImagePtr> glimpse_control(storage::Volume& volume,
+                                               base::ControllerEpoch epoch);
+
 /// Closes every control log below `own`, newest first, until it finds a picture, and reads that log
 /// to its end. Empty when the cluster is new. What was read counts once it stands in the caller's
 /// own picture. Requires: every lower election epoch is marked. Errors: kMalformed and kNewerFormat

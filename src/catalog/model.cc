@@ -27,4 +27,10 @@ std::vector<WalkedEpoch> epochs_to_walk(const Partition& partition) {
     return walk;
 }
 
+bool same_registration(const Broker& registered, const Broker& again) {
+    return registered.id == again.id && registered.sessions == again.sessions &&
+           registered.volumes == again.volumes && registered.endpoints == again.endpoints &&
+           registered.rack == again.rack && registered.draining == again.draining;
+}
+
 }  // namespace kaas::catalog

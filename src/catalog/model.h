@@ -130,6 +130,9 @@ struct Broker {
     }
 };
 using BrokerPtr = std::shared_ptr<const Broker>;
+/// True when `registered`, a broker of an image that has just been registered so, would be the same
+/// again.
+[[nodiscard]] bool same_registration(const Broker& registered, const Broker& again);
 
 /// A deleted topic whose directories are not yet reclaimed.
 struct Deletion {

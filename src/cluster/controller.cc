@@ -312,9 +312,10 @@ void Controller::reclaimed(base::TopicId topic) {
     report([&](Reports& reports) { reports.reclaimed.insert(topic); });
 }
 
-void Controller::applied(base::BrokerId broker, catalog::ImageVersion version) {
+void Controller::applied(base::BrokerId broker, catalog::ImageVersion version, bool and_before) {
     settle(Verdict::kDone, [&](Waiting& waiting) {
-        if (waiting.version == version) waiting.brokers.erase(broker);
+        if (waiting.version == version || (and_before && waiting.version < version))
+            waiting.brokers.erase(broker);
         return waiting.brokers.empty();
     });
 }

@@ -97,9 +97,10 @@ public:
     void opened(std::vector<catalog::OpenedEpoch> epochs);
     /// No volume has anything left of a deleted topic.
     void reclaimed(base::TopicId topic);
-    /// `broker` has applied the image of just this version: it routes by it, and the logs that the
-    /// image gave it are open, or have failed.
-    void applied(base::BrokerId broker, catalog::ImageVersion version);
+    /// `broker` has applied the image of just this version, or, with `and_before`, one that holds
+    /// every push up to it: it routes by it, and the logs that the image gave it are open, or have
+    /// failed.
+    void applied(base::BrokerId broker, catalog::ImageVersion version, bool and_before = false);
 
     /// Does all that waits, and answers what is due. Gives the time by which it wants to be called
     /// again.

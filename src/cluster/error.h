@@ -33,8 +33,13 @@ enum class ErrorCode {
 
     // Starting.
     kInUse,         ///< Another live process holds the directory; the context names its pid.
-    kWrongCluster,  ///< The volume belongs to another cluster.
+    kWrongCluster,  ///< The volume, or the controller, belongs to another cluster.
     kNewerFormat,   ///< A later version of kaas has written here.
+
+    // Between brokers and the controller.
+    kDuplicateBroker,  ///< Another live process has this broker's id.
+    kStaleBroker,      ///< The controller does not know this life of the broker: register it.
+    kMalformed,        ///< Not what another kaas of this version says.
 
     // Losing.
     kFenced,      ///< This incarnation or controller epoch is over, for ever.

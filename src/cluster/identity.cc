@@ -35,6 +35,7 @@ json::object to_json(const Identity& identity) {
     if (!identity.volume.empty()) object.emplace("volume", identity.volume);
     if (!identity.cluster_volume.empty()) object.emplace("cluster_volume", identity.cluster_volume);
     if (identity.broker) object.emplace("broker", identity.broker->value());
+    if (identity.shared) object.emplace("shared", true);
     return object;
 }
 
@@ -105,6 +106,8 @@ Result<std::optional<Identity>> read_identity(storage::Volume& volume) {
         std::in_range<std::int32_t>(broker->get_int64())) {
         identity.broker = base::BrokerId(static_cast<std::int32_t>(broker->get_int64()));
     }
+    const auto* shared = object->if_contains("shared");
+    identity.shared = shared != nullptr && shared->is_bool() && shared->get_bool();
     return identity;
 }
 

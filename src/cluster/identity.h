@@ -26,6 +26,8 @@ struct Identity {
     /// The one broker that writes here: a volume of a standalone broker, which cannot be handed to
     /// another. Empty: many do, or nobody said.
     std::optional<base::BrokerId> broker{};
+    /// Many brokers write here (`kaas.mode=volume`).
+    bool shared = false;
 };
 
 /// Empty when there is no sign yet, or only the beginning of one. Errors: kNewerFormat; kStorage,

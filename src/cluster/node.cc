@@ -19,6 +19,7 @@
 #include "cluster/controller.h"
 #include "cluster/error.h"
 #include "cluster/identity.h"
+#include "cluster/node_impl.h"
 #include "cluster/node_metrics.h"
 #include "cluster/partition_table.h"
 #include "cluster/place.h"
@@ -59,7 +60,10 @@ constexpr const char* kLockFile = "kaas.lock";
 constexpr std::chrono::seconds kWatchInterval{1};
 /// Apache `ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`.
 constexpr std::chrono::minutes kLateTransactionBuffer{5};
-constexpr std::chrono::seconds kMeasureInterval{10};
+/// Partitions of a volume that are handed over at a time.
+constexpr std::size_t kDrainWidth = 32;
+/// For the controller to hear that this broker has left.
+constexpr std::chrono::seconds kLeaveTaken{1};
 /// Of a node that nobody stopped: its start has failed, or a test is over.
 constexpr std::chrono::seconds kPatience{30};
 
@@ -76,82 +80,9 @@ std::optional<catalog::Holder> session_of(std::string_view name) {
 
 }  // namespace
 
-class Node::Impl {
-public:
-    explicit Impl(NodeOptions options) : options_(std::move(options)) {}
-    ~Impl() { stop(kPatience); }
+Node::Impl::Impl(NodeOptions options) : options_(std::move(options)) {}
 
-    Result<void> start();
-    void stop(std::chrono::milliseconds patience);
-
-    NodeOptions options_;
-    std::unique_ptr<PartitionTable> table_;
-    std::unique_ptr<SlotTable> slots_;
-    std::unique_ptr<Controller> controller_;
-    std::string cluster_id_;
-    std::vector<MissingVolume> missing_;
-    [[nodiscard]] bool storage_stalled() const;
-    [[nodiscard]] std::vector<LogDirState> log_dirs() const;
-
-private:
-    /// A volume as this life of the node uses it.
-    struct Member {
-        NamedVolume volume;
-        std::unique_ptr<Session> session;
-        std::unique_ptr<storage::LogDir> logs;
-    };
-
-    Result<void> lock_signed();
-    Result<void> look();
-    Result<void> lock(storage::Volume& volume);
-    Result<void> take_office();
-    void say_what_is_missing() const;
-    Result<void> open_sessions(const catalog::Image& image);
-    Result<void> open_session(const NamedVolume& volume);
-    Result<void> mark_the_dead(const catalog::Image& image);
-    void open_logs();
-    void open_slots(Place place);
-    void applied(catalog::ImageVersion version) KAAS_EXCLUDES(applied_mutex_);
-    Result<void> join();
-    void take(const catalog::ImagePtr& next);
-
-    base::Clock::Steady control();
-    void return_to_office();
-    void reigns_since(base::Clock::Steady sought);
-    base::Clock::Steady watch();
-    void measure();
-    void give_back_memory();
-    void lost(const Error& why);
-
-    /// How many of the tables have applied a version: the controller hears of it with the last.
-    base::Mutex applied_mutex_;
-    std::map<catalog::ImageVersion, int> applied_ KAAS_GUARDED_BY(applied_mutex_);
-
-    Survey survey_;
-    std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
-    std::vector<Member> members_;
-    std::unique_ptr<Candidacy> candidacy_;
-    std::string why_without_office_;  ///< told once, not with each attempt
-    base::Clock::Steady next_beat_{};
-    base::Clock::Steady next_measure_{};
-    base::Clock::Steady office_sought_{};
-    /// What the node had done at the last look, and when memory was given back.
-    struct Activity {
-        std::uint64_t cycles = 0;
-        std::size_t serving = 0;
-        friend bool operator==(const Activity&, const Activity&) = default;
-    };
-    Activity activity_;
-    Activity tidied_;
-    /// Without a registry of the process, nobody reads it.
-    base::metrics::Registry own_metrics_;
-    std::unique_ptr<NodeMetrics> metrics_;
-    std::atomic<bool> lost_ = false;
-    std::set<std::string> fenced_;  ///< volumes, of the watch thread
-    std::unique_ptr<TurnThread> control_;
-    std::unique_ptr<TurnThread> watch_;
-    bool stopped_ = false;
-};
+Node::Impl::~Impl() { stop(kPatience); }
 
 Result<void> Node::Impl::start() {
     KAAS_ASSERT(!options_.volumes.empty());
@@ -159,17 +90,20 @@ Result<void> Node::Impl::start() {
         std::make_unique<TurnThread>("kaas-control", *options_.clock, [this] { return control(); });
     watch_ =
         std::make_unique<TurnThread>("kaas-watch", *options_.clock, [this] { return watch(); });
-    KAAS_TRY(lock_signed());
+    if (alone()) KAAS_TRY(lock_signed());
     KAAS_TRY(look());
+    KAAS_TRY(prepare_cluster(*survey_.cluster));
     options_.controller.slot_volume = survey_.slot_volume;
-    controller_ = std::make_unique<Controller>(
-        ControllerOptions{.clock = options_.clock,
-                          .config = options_.controller,
-                          .push = [this](const Push& push) { take(push.image); },
-                          .wake = [this] { control_->wake(); }});
-    KAAS_TRY(take_office());
-    open_logs();
-    KAAS_TRY(join());
+    election_.emplace(*survey_.cluster);
+    make_controller();
+    if (options_.uplink) {
+        KAAS_TRY_ASSIGN(uplink, options_.uplink(*survey_.cluster));
+        uplink_ = std::move(uplink);
+        listen_to_uplink();
+    }
+    sought_since_ = options_.clock->now();
+    control_->run_here([this] { return joined_ || start_failure_; });
+    if (start_failure_) return std::unexpected(std::move(*start_failure_));
     control_->start();
     watch_->start();
     return {};
@@ -189,14 +123,14 @@ Result<void> Node::Impl::lock_signed() {
 }
 
 Result<void> Node::Impl::look() {
-    KAAS_TRY_ASSIGN(
-        seen, survey(options_.volumes, options_.cluster_volume, options_.id, options_.cluster_id));
+    KAAS_TRY_ASSIGN(seen, survey(options_.volumes, options_.cluster_volume, options_.id,
+                                 options_.cluster_id, options_.sharing));
     survey_ = std::move(seen);
     return lock(*survey_.cluster);
 }
 
 Result<void> Node::Impl::lock(storage::Volume& volume) {
-    if (locks_.contains(&volume)) return {};
+    if (!alone() || locks_.contains(&volume)) return {};
     auto locked = volume.lock(kLockFile, std::to_string(::getpid()));
     if (locked) {
         locks_.emplace(&volume, std::move(*locked));
@@ -208,20 +142,15 @@ Result<void> Node::Impl::lock(storage::Volume& volume) {
                 volume.root() + " is in use by process " + locked.error().context);
 }
 
-Result<void> Node::Impl::take_office() {
-    office_sought_ = options_.clock->now();
-    KAAS_TRY(prepare_cluster(*survey_.cluster));
-    const bool is_signed = std::ranges::any_of(
-        survey_.volumes, [](const Survey::Found& found) { return found.sign.has_value(); });
-    KAAS_TRY_ASSIGN(reign, begin_reign(*survey_.cluster, options_.id, survey_.cluster_id,
-                                       is_signed ? Founding::kRefused : Founding::kAllowed));
-    cluster_id_ = reign.image->cluster_id();
-    missing_ = take_out_missing(survey_, *reign.image, options_.id);
-    KAAS_TRY(open_sessions(*reign.image));
+/// The first time that this life knows its cluster: takes its places on the volumes.
+Result<void> Node::Impl::use_volumes(const catalog::Image& image, const std::string& cluster_id) {
+    cluster_id_ = cluster_id;
+    missing_ = take_out_missing(survey_, image, options_.id, options_.sharing);
+    KAAS_TRY(open_sessions(image));
     say_what_is_missing();
-    KAAS_TRY(mark_the_dead(*reign.image));
-    candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
-    controller_->begin(std::move(reign));
+    // The locks were free, so whoever held a session here is gone, registered or not.
+    if (alone()) KAAS_TRY(mark_the_dead(image));
+    open_logs();
     return {};
 }
 
@@ -260,18 +189,20 @@ Result<void> Node::Impl::open_session(const NamedVolume& volume) {
     KAAS_TRY(lock(*volume.volume));
     KAAS_TRY(prepare_volume(*volume.volume));
     // The sign comes before the first partition, so that a place without one never had any.
-    KAAS_TRY(write_identity(*volume.volume, {.cluster_id = cluster_id_,
-                                             .volume = volume.name,
-                                             .cluster_volume = survey_.cluster_volume,
-                                             .broker = options_.id}));
+    KAAS_TRY(write_identity(*volume.volume,
+                            {.cluster_id = cluster_id_,
+                             .volume = volume.name,
+                             .cluster_volume = survey_.cluster_volume,
+                             .broker = alone() ? std::optional(options_.id) : std::nullopt,
+                             .shared = !alone()}));
     KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
+    base::MutexLock lock(members_mutex_);
     members_.push_back({volume, std::move(session), nullptr});
     return {};
 }
 
-/// The lock was free, so whoever held a session here is gone, registered or not.
 Result<void> Node::Impl::mark_the_dead(const catalog::Image& image) {
-    for (const auto& [volume, session, logs] : members_) {
+    for (const auto& [volume, session, logs] : members()) {
         for (const auto& [id, broker] : image.brokers()) {
             auto old = broker->sessions.find(volume.name);
             if (old == broker->sessions.end()) continue;
@@ -289,6 +220,20 @@ Result<void> Node::Impl::mark_the_dead(const catalog::Image& image) {
     return {};
 }
 
+std::shared_ptr<storage::LogDir> Node::Impl::make_logs(const Member& member) const {
+    auto options = options_.logs;
+    options.name = member.volume.name;
+    options.volume = member.volume.volume;
+    options.session = member.session.get();
+    options.io_pool = options_.io_pool;
+    options.clock = options_.clock;
+    if (options_.metrics != nullptr) options.metrics = options_.metrics;
+    options.owner = {options_.id, member.session->incarnation()};
+    auto logs = std::make_shared<storage::LogDir>(std::move(options));
+    logs->start();
+    return logs;
+}
+
 void Node::Impl::open_logs() {
     PartitionTable::Options table{.self = options_.id,
                                   .places = {},
@@ -298,32 +243,19 @@ void Node::Impl::open_logs() {
                                   .on_image = options_.on_image,
                                   .reports = {},
                                   .upkeep = options_.upkeep};
-    for (auto& member : members_) {
-        auto logs = options_.logs;
-        logs.name = member.volume.name;
-        logs.volume = member.volume.volume;
-        logs.session = member.session.get();
-        logs.io_pool = options_.io_pool;
-        logs.clock = options_.clock;
-        if (options_.metrics != nullptr) logs.metrics = options_.metrics;
-        logs.owner = {options_.id, member.session->incarnation()};
-        member.logs = std::make_unique<storage::LogDir>(std::move(logs));
-        member.logs->start();
-        table.places[member.volume.name] = {member.volume.volume, member.logs.get(),
-                                            member.session->incarnation()};
+    {
+        base::MutexLock lock(members_mutex_);
+        for (auto& member : members_) {
+            member.logs = make_logs(member);
+            table.places[member.volume.name] = {member.volume.volume, member.logs.get(),
+                                                member.session->incarnation()};
+        }
     }
-    auto& controller = *controller_;
     table.reports.applied = [this](catalog::ImageVersion version) { applied(version); };
-    table.reports.opened = [&controller](std::vector<catalog::OpenedEpoch> epochs) {
-        controller.opened(std::move(epochs));
-    };
-    table.reports.released = [&controller](std::vector<catalog::PartitionEpoch> epochs) {
-        controller.released(std::move(epochs));
-    };
-    table.reports.moved = [&controller](std::vector<MovedEpoch> epochs) {
-        controller.moved(std::move(epochs));
-    };
-    table.reports.reclaimed = [&controller](base::TopicId topic) { controller.reclaimed(topic); };
+    table.reports.opened = [this](auto epochs) { opened(std::move(epochs)); };
+    table.reports.released = [this](auto epochs) { released(std::move(epochs)); };
+    table.reports.moved = [this](auto epochs) { moved(std::move(epochs)); };
+    table.reports.reclaimed = [this](base::TopicId topic) { reclaimed(topic); };
     const auto place_of_slots = table.places.at(survey_.slot_volume);
     table_ = std::make_unique<PartitionTable>(std::move(table));
     if (options_.slot_host != nullptr) open_slots(place_of_slots);
@@ -342,33 +274,21 @@ void Node::Impl::open_slots(Place place) {
                              .io_pool = options_.io_pool,
                              .clock = options_.clock,
                              .reports = {}};
-    auto& controller = *controller_;
     slots.reports.applied = [this](catalog::ImageVersion version) { applied(version); };
-    slots.reports.opened = [&controller](std::vector<catalog::OpenedEpoch> epochs) {
-        controller.opened(std::move(epochs));
-    };
-    slots.reports.released = [&controller](std::vector<catalog::PartitionEpoch> epochs) {
-        controller.released(std::move(epochs));
-    };
+    slots.reports.opened = [this](auto epochs) { opened(std::move(epochs)); };
+    slots.reports.released = [this](auto epochs) { released(std::move(epochs)); };
     slots_ = std::make_unique<SlotTable>(std::move(slots));
 }
 
-void Node::Impl::applied(catalog::ImageVersion version) {
-    {
-        base::MutexLock lock(applied_mutex_);
-        if (++applied_[version] < (slots_ ? 2 : 1)) return;
-        applied_.erase(version);
-    }
-    controller_->applied(options_.id, version);
-}
-
-Result<void> Node::Impl::join() {
+/// What this broker is, for the catalog.
+catalog::Broker Node::Impl::as_broker() const {
     catalog::Broker self{.id = options_.id,
                          .sessions = {},
                          .endpoints = options_.endpoints,
                          .rack = options_.rack,
+                         .draining = draining_,
                          .unknown = nullptr};
-    for (const auto& member : members_) {
+    for (const auto& member : members()) {
         const auto& volume = member.volume;
         self.sessions.emplace(volume.name, member.session->incarnation());
         self.volumes.emplace(volume.name,
@@ -382,72 +302,16 @@ Result<void> Node::Impl::join() {
     for (const auto& volume : missing_) {
         self.volumes.emplace(volume.name, catalog::BrokerVolume{.path = volume.path});
     }
-    base::InlineExecutor here;
-    Result<std::monostate> joined = fail(ErrorCode::kNotController, "the registration was lost");
-    controller_->register_broker(std::move(self),
-                                 {&here, [&](Result<std::monostate> result) { joined = result; }});
-    controller_->step();
-    if (!joined) return std::unexpected(std::move(joined).error());
-    reigns_since(office_sought_);
-    return {};
+    return self;
 }
 
-void Node::Impl::reigns_since(base::Clock::Steady sought) {
-    metrics_->is_controller.set(1);
-    metrics_->reigns.add();
-    metrics_->reign_start.observe_us(
-        std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought)
-            .count());
-}
-
-void Node::Impl::take(const catalog::ImagePtr& next) {
-    (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
-    if (slots_) slots_->apply(next);
-}
-
-base::Clock::Steady Node::Impl::control() {
-    if (!controller_->reigning() && !lost_) return_to_office();
-    auto next = controller_->step();
-    const auto now = options_.clock->now();
-    if (now >= next_beat_) {
-        next_beat_ = now + options_.beat_interval;
-        controller_->beat();
-    }
-    if (now >= next_measure_) {
-        next_measure_ = now + kMeasureInterval;
-        measure();
-    }
-    if (const auto& why = controller_->ended_by()) {
-        metrics_->is_controller.set(0);
-        if (why->code == ErrorCode::kFenced) lost(*why);
-        next = lost_ ? base::Clock::Steady::max() : candidacy_->due();
-    }
-    return std::min({next, next_beat_, next_measure_});
-}
-
-/// The partitions go on under the epochs that they have: it is the same broker, with the same
-/// sessions, and its successor in office is itself.
-void Node::Impl::return_to_office() {
-    const auto now = options_.clock->now();
-    if (now < candidacy_->due()) return;
-    auto reign = candidacy_->stand(now);
-    if (!reign) {
-        if (reign.error().code == ErrorCode::kFenced) lost(reign.error());
-        const bool news = reign.error().context != why_without_office_;
-        why_without_office_ = reign.error().context;
-        if (news) base::log::warn("cluster", "no new reign for now: {}", why_without_office_);
-        return;
-    }
-    why_without_office_.clear();
-    base::log::info("cluster", "broker {} reigns again, controller epoch {}", options_.id,
-                    reign->image->version().epoch);
-    take(reign->image);
-    controller_->begin(std::move(*reign));
-    reigns_since(now);
+std::vector<Node::Impl::Member> Node::Impl::members() const {
+    base::MutexLock lock(members_mutex_);
+    return members_;
 }
 
 void Node::Impl::measure() {
-    for (const auto& member : members_) {
+    for (const auto& member : members()) {
         if (auto space = member.volume.volume->space()) {
             metrics_->set_space(member.volume.name, *space);
         }
@@ -460,7 +324,7 @@ void Node::Impl::measure() {
 /// as much as the partitions themselves. Not while there is work, which would want it again.
 void Node::Impl::give_back_memory() {
     Activity now{.serving = table_->serving()};
-    for (const auto& member : members_) {
+    for (const auto& member : members()) {
         if (member.logs) now.cycles += member.logs->cycles();
     }
     const bool opened = now.serving != tidied_.serving && table_->opening() == 0;
@@ -473,15 +337,20 @@ void Node::Impl::give_back_memory() {
 
 bool Node::Impl::storage_stalled() const {
     return std::ranges::any_of(
-        members_, [](const Member& member) { return member.logs && member.logs->stalled(); });
+        members(), [](const Member& member) { return member.logs && member.logs->stalled(); });
 }
 
 base::Clock::Steady Node::Impl::watch() {
     table_->tick();
     if (slots_) slots_->tick();
-    for (const auto& member : members_) {
+    const auto all = members();
+    for (const auto& member : all) {
         if (!member.session->fenced()) continue;
-        if (member.volume.volume != survey_.cluster && members_.size() > 1) {
+        if (!alone()) {
+            control_->wake();  // which comes back under a new incarnation
+            continue;
+        }
+        if (member.volume.volume != survey_.cluster && all.size() > 1) {
             // Its logs have failed with the check; the rest goes on.
             if (fenced_.insert(member.volume.name).second) {
                 base::log::error("cluster",
@@ -503,6 +372,21 @@ void Node::Impl::lost(const Error& why) {
     options_.on_lost(why);
 }
 
+void Node::Impl::drain(std::chrono::milliseconds patience) {
+    if (!others_stay(*table_->image())) {
+        if (slots_) slots_->close(patience);
+        return;
+    }
+    base::log::info("cluster", "broker {} gives back all that it leads", options_.id);
+    const auto deadline = options_.clock->now() + patience;
+    draining_ = true;
+    control_->wake();
+    if (slots_) slots_->drain(kDrainWidth, patience / 2);
+    const auto left =
+        std::chrono::floor<std::chrono::milliseconds>(deadline - options_.clock->now());
+    table_->drain(kDrainWidth, std::max(left, std::chrono::milliseconds(0)));
+}
+
 void Node::Impl::stop(std::chrono::milliseconds patience) {
     if (std::exchange(stopped_, true)) return;
     watch_->stop();
@@ -513,18 +397,25 @@ void Node::Impl::stop(std::chrono::milliseconds patience) {
         std::chrono::floor<std::chrono::milliseconds>(deadline - options_.clock->now());
     if (table_) table_->close(std::max(left, std::chrono::milliseconds(0)));
     control_->stop();
-    if (controller_) {
+    if (role_ == Role::kReigning) {
         base::InlineExecutor here;
         controller_->remove_broker(options_.id, {&here, [](Result<std::monostate>) {}});
         controller_->resign();
+        roll_call_->end();
     }
-    for (auto& member : members_) {
+    for (const auto& member : members()) {
         if (member.logs) member.logs->stop();
         // Its own end, so that nothing is left for others to mark.
         auto ended =
             mark_session(*member.volume.volume, options_.id, member.session->incarnation());
         if (!ended) base::log::warn("cluster", "a session stays: {}", ended.error().context);
     }
+    if (role_ == Role::kFollowing) {
+        uplink_->report({.intent = Report::Intent::kLeave});
+        (void)uplink_->flush(kLeaveTaken);  // else its silence says it
+    }
+    if (uplink_) uplink_->forget();
+    for (const auto& member : retired_) member.logs->stop();
 }
 
 Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
@@ -541,11 +432,15 @@ const std::string& Node::cluster_id() const { return impl_->cluster_id_; }
 PartitionTable& Node::partitions() { return *impl_->table_; }
 const SlotTable* Node::slots() const { return impl_->slots_.get(); }
 Controller& Node::controller() { return *impl_->controller_; }
+RollCall& Node::roll_call() { return *impl_->roll_call_; }
+std::optional<ControllerAddress> Node::controller_elsewhere() const {
+    return impl_->controller_elsewhere();
+}
 std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
     const auto image = table_->image();
     const auto* self = image->broker(options_.id);
     std::vector<LogDirState> dirs;
-    for (const auto& [volume, session, logs] : members_) {
+    for (const auto& [volume, session, logs] : members()) {
         if (!volume.takes_partitions) continue;
         dirs.push_back({.name = volume.name,
                         .path = volume.volume->root(),
@@ -561,8 +456,6 @@ std::vector<Node::LogDirState> Node::log_dirs() const { return impl_->log_dirs()
 const std::vector<MissingVolume>& Node::missing_volumes() const { return impl_->missing_; }
 bool Node::storage_stalled() const { return impl_->storage_stalled(); }
 void Node::stop(std::chrono::milliseconds patience) { impl_->stop(patience); }
-void Node::release_slots(std::chrono::milliseconds patience) {
-    if (impl_->slots_) impl_->slots_->close(patience);
-}
+void Node::drain(std::chrono::milliseconds patience) { impl_->drain(patience); }
 
 }  // namespace kaas::cluster

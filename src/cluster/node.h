@@ -7,11 +7,14 @@
 #include "catalog/image.h"
 #include "catalog/model.h"
 #include "cluster/controller.h"
+#include "cluster/controller_address.h"
 #include "cluster/error.h"
 #include "cluster/partition_table.h"
+#include "cluster/roll_call.h"
 #include "cluster/slot_host.h"
 #include "cluster/slot_table.h"
 #include "cluster/survey.h"
+#include "cluster/uplink.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -55,23 +58,34 @@ struct NodeOptions {
     /// Where the node's series are kept, and those of its commit cycles; outlives the node.
     base::metrics::Registry* metrics = nullptr;
     std::chrono::milliseconds beat_interval{1'000};
+    /// Whether other processes use the same volumes; then `uplink` makes the way to the controller,
+    /// when that is one of them, once the cluster's volume is known, and `probe` finds out whether a
+    /// broker's process listens.
+    Sharing sharing = Sharing::kAlone;
+    std::function<Result<std::shared_ptr<Uplink>>(storage::Volume& cluster)> uplink;
+    std::function<void(const catalog::Broker&, std::move_only_function<void(bool refused)>)> probe;
+    std::chrono::milliseconds session_timeout{6'000};  ///< `broker.session.timeout.ms`
+    std::chrono::milliseconds death_grace{300};        ///< `kaas.death.grace.ms`
     /// Sees each image before reactors do. Called on the control thread, once while it starts.
     std::function<void(const catalog::ImagePtr&)> on_image = [](const catalog::ImagePtr&) {};
-    /// The node cannot go on, because it was fenced: the process should say so and end. (A volume
-    /// that fails is waited for.) Called at most once, on a thread of the node, which must not be
-    /// stopped from it.
+    /// The node cannot go on, because it was fenced where nobody else should be, or another process
+    /// has its id: this one should say so and end. (A volume that fails is waited for.) Called at
+    /// most once, on a thread of the node, which must not be stopped from it.
     std::function<void(const Error&)> on_lost = [](const Error&) {};
 };
 
 /// This process as a member of a cluster. Standalone is a cluster of one, with its directory locked
 /// against a second start.
 ///
-/// Start: look at the volumes; lock; win the election and read the control log; open sessions on
-/// the volumes that are as the cluster knows them; register; open what is assigned. Owns the
-/// control thread, on which the controller runs. Thread: any, but `start` and `stop` block.
+/// Start: look at the volumes (alone: lock them); find the controller, or win the election and read
+/// the control log; open sessions on the volumes that are as the cluster knows them; register; open
+/// what is assigned. From then on it follows whoever is the controller, stands for election when
+/// that one is gone, and comes back as a new incarnation where its session was ended. Owns the
+/// control thread, on which its controller runs while it reigns. Thread: any, but `start` and
+/// `stop` block.
 class Node {
 public:
-    /// Errors: kInUse (with the pid), kWrongCluster, kNewerFormat, kStorage.
+    /// Errors: kInUse (with the pid), kDuplicateBroker, kWrongCluster, kNewerFormat, kStorage.
     [[nodiscard]] static Result<std::unique_ptr<Node>> start(NodeOptions options);
     ~Node();
 
@@ -80,8 +94,12 @@ public:
     [[nodiscard]] PartitionTable& partitions();
     /// Null without a host of slots.
     [[nodiscard]] const SlotTable* slots() const;
-    /// Administrative requests go here; among many brokers, to whoever is the controller.
+    /// Answers while this broker reigns; kNotController otherwise.
     [[nodiscard]] Controller& controller();
+    /// What brokers of other processes say to the controller.
+    [[nodiscard]] RollCall& roll_call();
+    /// Where the controller of another process is, as far as this one knows.
+    [[nodiscard]] std::optional<ControllerAddress> controller_elsewhere() const;
 
     /// A directory as DescribeLogDirs shows it.
     struct LogDirState {
@@ -98,14 +116,16 @@ public:
     /// True while a commit cycle waits for its volume for too long (`LogDirOptions::stall_after`).
     [[nodiscard]] bool storage_stalled() const;
 
+    /// The first part of a stop, while clients are still served. Among others: the office goes to
+    /// another broker, and slots and partitions, a few at a time, so that each is away only for its
+    /// own hand-over. Alone: hands back the slots, so that nobody waits for a rebalance that will
+    /// not end here. Thread: one that may block.
+    void drain(std::chrono::milliseconds patience);
     /// Releases every slot, then every partition, then the reign, then the sessions: the next start
     /// has nothing to recover. What takes longer than `patience` is left as a crash would leave it;
     /// but a volume that hangs holds up the end of the reign and of its session for as long as it
     /// hangs. New requests must have stopped coming. May be called twice.
     void stop(std::chrono::milliseconds patience);
-    /// The first part of it, while clients are still served: hands back the slots, so that nobody
-    /// waits for a rebalance that will not end here. Thread: one that may block.
-    void release_slots(std::chrono::milliseconds patience);
 
 private:
     class Impl;

@@ -51,8 +51,8 @@ std::string last_part(std::string_view path) {
 class Surveyor {
 public:
     Surveyor(storage::Volume* wanted_cluster, base::BrokerId self,
-             const std::optional<std::string>& cluster_id)
-        : wanted_cluster_(wanted_cluster), self_(self) {
+             const std::optional<std::string>& cluster_id, Sharing sharing)
+        : wanted_cluster_(wanted_cluster), self_(self), sharing_(sharing) {
         out_.cluster_id = cluster_id;
     }
 
@@ -98,6 +98,17 @@ private:
                 "{} belongs to cluster '{}', not to '{}'{}: all directories must be of one cluster",
                 volume.root(), sign->cluster_id, *out_.cluster_id,
                 signed_ == nullptr ? "" : " as " + signed_->root() + " does"));
+        }
+        if (sign->broker && sharing_ == Sharing::kShared) {
+            return wrong(fmt::format(
+                "{} is a directory of standalone broker {}, which no other broker may share: start "
+                "it with kaas.mode=standalone, or name another directory",
+                volume.root(), sign->broker->value()));
+        }
+        if (!sign->broker && sharing_ == Sharing::kAlone && sign->shared) {
+            return wrong(fmt::format(
+                "{} is shared by the brokers of cluster '{}': start with kaas.mode=volume",
+                volume.root(), sign->cluster_id));
         }
         if (sign->broker && *sign->broker != self_) {
             return wrong(fmt::format(
@@ -207,6 +218,7 @@ private:
 
     storage::Volume* const wanted_cluster_;
     const base::BrokerId self_;
+    const Sharing sharing_;
     Survey out_;
     storage::Volume* signed_ = nullptr;  ///< the first with a sign
     std::string cluster_volume_said_;
@@ -214,11 +226,12 @@ private:
 
 /// Partitions of `self` by the volumes that their epochs lie on.
 std::map<std::string, std::size_t> partitions_by_volume(const catalog::Image& image,
-                                                        base::BrokerId self) {
+                                                        base::BrokerId self,
+                                                        Sharing sharing = Sharing::kAlone) {
     std::map<std::string, std::size_t> used;
     image.for_each_topic([&](const catalog::Topic& topic) {
         for (const auto& partition : topic.partitions) {
-            if (partition.leader.broker != self) continue;
+            if (sharing == Sharing::kAlone && partition.leader.broker != self) continue;
             std::set<std::string_view> volumes;
             for (const auto& run : partition.runs) volumes.insert(run.volume);
             for (auto volume : volumes) ++used[std::string(volume)];
@@ -237,8 +250,9 @@ KnownVolumes known_volumes(const catalog::Image& image, base::BrokerId self) {
 }  // namespace
 
 Result<Survey> survey(const std::vector<NamedVolume>& volumes, storage::Volume* wanted_cluster,
-                      base::BrokerId self, const std::optional<std::string>& cluster_id) {
-    return Surveyor(wanted_cluster, self, cluster_id).run(volumes);
+                      base::BrokerId self, const std::optional<std::string>& cluster_id,
+                      Sharing sharing) {
+    return Surveyor(wanted_cluster, self, cluster_id, sharing).run(volumes);
 }
 
 std::size_t partitions_on(const catalog::Image& image, base::BrokerId self,
@@ -249,9 +263,9 @@ std::size_t partitions_on(const catalog::Image& image, base::BrokerId self,
 }
 
 std::vector<MissingVolume> take_out_missing(Survey& survey, const catalog::Image& image,
-                                            base::BrokerId self) {
+                                            base::BrokerId self, Sharing sharing) {
     const auto known = known_volumes(image, self);
-    auto used = partitions_by_volume(image, self);
+    auto used = partitions_by_volume(image, self, sharing);
     const bool is_apart = std::ranges::none_of(survey.volumes, [&](const Survey::Found& found) {
         return found.volume.volume == survey.cluster;
     });

@@ -49,6 +49,9 @@ struct Survey {
     std::optional<std::string> cluster_id;  ///< none yet: this is its first start
 };
 
+/// Whether other brokers use the same volumes (`kaas.mode`).
+enum class Sharing { kAlone, kShared };
+
 /// Looks at every volume and at nothing else: reads their signs, finds the one with the cluster's
 /// own files (`wanted_cluster`, when that is set and there are none yet; else the first), and
 /// refuses what does not belong together. The order of `volumes` means nothing once the cluster is
@@ -56,7 +59,8 @@ struct Survey {
 /// to do.
 [[nodiscard]] Result<Survey> survey(const std::vector<NamedVolume>& volumes,
                                     storage::Volume* wanted_cluster, base::BrokerId self,
-                                    const std::optional<std::string>& cluster_id);
+                                    const std::optional<std::string>& cluster_id,
+                                    Sharing sharing = Sharing::kAlone);
 
 /// A volume with partitions of this broker that it cannot use now: they are offline until a start
 /// finds it, and are opened nowhere else.
@@ -72,9 +76,11 @@ struct MissingVolume {
                                         const std::string& volume);
 
 /// Takes out of `survey` what is not the volume that `image` knows in its place (an empty
-/// directory, as a mount that failed leaves it), and adds those that are nowhere.
+/// directory, as a mount that failed leaves it), and adds those that are nowhere. On shared volumes
+/// it does not matter whose partitions they are.
 [[nodiscard]] std::vector<MissingVolume> take_out_missing(Survey& survey,
                                                           const catalog::Image& image,
-                                                          base::BrokerId self);
+                                                          base::BrokerId self,
+                                                          Sharing sharing = Sharing::kAlone);
 
 }  // namespace kaas::cluster

@@ -25,6 +25,13 @@ public:
     TurnThread(const TurnThread&) = delete;
     TurnThread& operator=(const TurnThread&) = delete;
 
+    /// Takes turns on the caller's thread until `done` after one of them. Before `start`.
+    void run_here(const std::function<bool()>& done) KAAS_EXCLUDES(mutex_) {
+        while (true) {
+            const auto next = turn_();
+            if (done() || !wait_until(next)) return;
+        }
+    }
     void start() {
         thread_ = std::thread([this] { base::run_thread(name_, [this] { run(); }); });
     }
@@ -44,19 +51,21 @@ public:
 
 private:
     void run() KAAS_EXCLUDES(mutex_) {
-        while (true) {
-            const auto next = turn_();
-            base::MutexLock lock(mutex_);
-            while (!woken_ && !stopping_) {
-                const auto now = clock_.now();
-                if (next <= now) break;
-                // Never for long: the clock may be one that a test moves.
-                changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(
-                                              next - now, std::chrono::seconds(1)));
-            }
-            if (stopping_) return;
-            woken_ = false;
+        while (wait_until(turn_())) {
         }
+    }
+    /// False when the thread is to end.
+    [[nodiscard]] bool wait_until(base::Clock::Steady next) KAAS_EXCLUDES(mutex_) {
+        base::MutexLock lock(mutex_);
+        while (!woken_ && !stopping_) {
+            const auto now = clock_.now();
+            if (next <= now) break;
+            // Never for long: the clock may be one that a test moves.
+            changed_.wait_for(
+                mutex_, std::min<std::chrono::nanoseconds>(next - now, std::chrono::seconds(1)));
+        }
+        woken_ = false;
+        return !stopping_;
     }
 
     const std::string name_;

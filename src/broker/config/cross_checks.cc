@@ -27,9 +27,9 @@ std::unexpected<catalog::ConfigError> conflict(std::string why) {
 
 ConfigResult<void> check_mode(const ConfigValues& values) {
     const auto& mode = values.get<std::string>("kaas.mode");
-    if (mode != "standalone") {
-        return conflict(
-            fmt::format("kaas.mode={} is not part of this version; use standalone", mode));
+    if (mode != "standalone" && mode != "volume") {
+        return conflict(fmt::format(
+            "kaas.mode={} is not part of this version; use standalone or volume", mode));
     }
     const auto& roles = values.get<std::vector<std::string>>("process.roles");
     if (std::ranges::find(roles, "broker") == roles.end()) {

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/mutex.h"
+#include "broker/controller_calls.h"
 #include "catalog/slot.h"
 #include "cluster/admin.h"
-#include "cluster/controller.h"
 #include "cluster/error.h"
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace kaas::broker {
 /// `AutoTopicCreationManager`): one request to the controller, however many ask. Thread: any.
 class SlotTopics {
 public:
-    SlotTopics(cluster::Controller& controller, const base::Clock& clock)
+    SlotTopics(ControllerCalls& controller, const base::Clock& clock)
         : controller_(controller), clock_(clock) {}
 
     /// `done` runs once, on `home`: when every living broker serves its slots, or nobody waits for
@@ -36,7 +36,7 @@ private:
               const cluster::Result<std::vector<cluster::CreatedTopic>>& outcome)
         KAAS_EXCLUDES(mutex_);
 
-    cluster::Controller& controller_;
+    ControllerCalls& controller_;
     const base::Clock& clock_;
     base::Mutex mutex_;
     std::map<catalog::SlotKind, std::vector<Waiter>> waiting_ KAAS_GUARDED_BY(mutex_);

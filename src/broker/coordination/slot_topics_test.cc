@@ -58,7 +58,8 @@ protected:
         {.clock = &clock_,
          .config = {.slot_topics = {{SlotKind::kGroup, {.slots = 3}}}, .slot_volume = "main"},
          .push = [this](const cluster::Push& push) { pushes_.push_back(push); }}};
-    SlotTopics topics_{controller_, clock_};
+    ControllerCalls calls_{{.controller = &controller_}};
+    SlotTopics topics_{calls_, clock_};
     std::size_t done_ = 0;
 };
 

@@ -125,7 +125,7 @@ void create_in_background(const Call& call, ToCreate names) {
                 base::log::warn("broker", "topics were not created: {}", created.error().context);
             }
         }};
-    call.services().node.controller().create_topics(std::move(create), std::move(reply));
+    call.services().controller_calls.create_topics(std::move(create), std::move(reply));
 }
 
 /// Versions 10 and 11 could carry an id or a null name, but Apache takes neither before version 12.

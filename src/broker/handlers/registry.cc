@@ -2,9 +2,12 @@
 
 #include "broker/handlers/add_offsets_to_txn.h"
 #include "broker/handlers/add_partitions_to_txn.h"
+#include "broker/handlers/allocate_producer_ids.h"
 #include "broker/handlers/alter_partition_reassignments.h"
 #include "broker/handlers/alter_replica_log_dirs.h"
 #include "broker/handlers/api_versions.h"
+#include "broker/handlers/broker_heartbeat.h"
+#include "broker/handlers/broker_registration.h"
 #include "broker/handlers/create_partitions.h"
 #include "broker/handlers/create_topics.h"
 #include "broker/handlers/delete_groups.h"
@@ -19,6 +22,7 @@
 #include "broker/handlers/describe_transactions.h"
 #include "broker/handlers/elect_leaders.h"
 #include "broker/handlers/end_txn.h"
+#include "broker/handlers/envelope.h"
 #include "broker/handlers/fetch.h"
 #include "broker/handlers/find_coordinator.h"
 #include "broker/handlers/heartbeat.h"
@@ -132,8 +136,11 @@ constexpr Handler kClientHandlers[] = {
 static_assert(std::ranges::is_sorted(kClientHandlers, {}, &Handler::key));
 
 constexpr Handler kBrokerHandlers[] = {
-    handler<&sasl_handshake>(),    handler<&api_versions>(),      handler<&add_partitions_to_txn>(),
-    handler<&write_txn_markers>(), handler<&sasl_authenticate>(),
+    handler<&sasl_handshake>(),      handler<&api_versions>(),
+    handler<&add_partitions_to_txn>(), handler<&write_txn_markers>(),
+    handler<&sasl_authenticate>(),   handler<&envelope>(),
+    handler<&broker_registration>(), handler<&broker_heartbeat>(),
+    handler<&allocate_producer_ids>(),
 };
 static_assert(std::ranges::is_sorted(kBrokerHandlers, {}, &Handler::key));
 

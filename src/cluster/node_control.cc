@@ -1,0 +1,533 @@
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "catalog/broker_identity.h"
+#include "catalog/change.h"
+#include "catalog/control_log.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+#include "cluster/candidacy.h"
+#include "cluster/controller.h"
+#include "cluster/controller_address.h"
+#include "cluster/election_watch.h"
+#include "cluster/error.h"
+#include "cluster/link_messages.h"
+#include "cluster/node_impl.h"
+#include "cluster/reign.h"
+#include "cluster/roll_call.h"
+#include "cluster/session.h"
+#include "cluster/uplink.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kaas::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kMeasureInterval{10};
+/// Between two looks for a controller: who wins an election tells its address within milliseconds.
+constexpr milliseconds kFirstLook{20};
+constexpr milliseconds kLaterLook{500};
+/// Of looks that come quickly; a cluster without a controller is not worth more.
+constexpr std::chrono::seconds kQuickLooks{5};
+
+}  // namespace
+
+void Node::Impl::make_controller() {
+    controller_ =
+        std::make_unique<Controller>(ControllerOptions{.clock = options_.clock,
+                                                       .config = options_.controller,
+                                                       .push =
+                                                           [this](const Push& push) {
+                                                               take(push.image);
+                                                               roll_call_->pushed(push);
+                                                           },
+                                                       .wake = [this] { control_->wake(); }});
+    roll_call_ = std::make_shared<RollCall>(RollCall::Options{
+        .self = {options_.id, process_},
+        .clock = options_.clock,
+        .session_timeout = options_.session_timeout,
+        .death_grace = options_.death_grace,
+        .controller = controller_.get(),
+        .mark =
+            [this](base::BrokerId id, const std::string& volume,
+                   const base::Incarnation& incarnation, RollCall::Marked marked) {
+                options_.io_pool->post([volume = volume_of(volume), name = volume, id, incarnation,
+                                        marked = std::move(marked)]() mutable {
+                    marked(volume == nullptr
+                               ? fail(ErrorCode::kStorage, "volume '" + name + "' is not here")
+                               : mark_session(*volume, id, incarnation));
+                });
+            },
+        .probe = options_.probe,
+        .wake = [this] { control_->wake(); }});
+}
+
+storage::Volume* Node::Impl::volume_of(const std::string& name) const {
+    for (const auto& member : members()) {
+        if (member.volume.name == name) return member.volume.volume;
+    }
+    return nullptr;
+}
+
+void Node::Impl::listen_to_uplink() {
+    const auto put = [this](Mail mail) {
+        {
+            base::MutexLock lock(mail_mutex_);
+            mail_.push_back(std::move(mail));
+        }
+        control_->wake();
+    };
+    uplink_->listen(
+        {.on_registered = [put] { put(Registered{}); },
+         .on_news = [put](News news) { put(std::move(news)); },
+         .on_end = [put](LinkEnd how, Error why) { put(Ended{how, std::move(why)}); }});
+}
+
+// What the tables report.
+
+void Node::Impl::applied(catalog::ImageVersion version) {
+    bool and_before = false;
+    {
+        base::MutexLock lock(applied_mutex_);
+        if (++applied_[version] < (slots_ ? 2 : 1)) return;
+        applied_.erase(version);
+        and_before = pictures_.erase(version) > 0;
+    }
+    if (controller_->reigning()) return controller_->applied(options_.id, version, and_before);
+    if (uplink_) uplink_->report({.applied = {{version, and_before}}});
+}
+
+void Node::Impl::opened(std::vector<catalog::OpenedEpoch> epochs) {
+    if (controller_->reigning() || !uplink_) return controller_->opened(std::move(epochs));
+    uplink_->report({.opened = std::move(epochs)});
+}
+void Node::Impl::released(std::vector<catalog::PartitionEpoch> epochs) {
+    if (controller_->reigning() || !uplink_)
+        return controller_->released(std::move(epochs));
+    uplink_->report({.released = std::move(epochs)});
+}
+void Node::Impl::moved(std::vector<MovedEpoch> epochs) {
+    if (controller_->reigning() || !uplink_) return controller_->moved(std::move(epochs));
+    uplink_->report({.moved = std::move(epochs)});
+}
+void Node::Impl::reclaimed(base::TopicId topic) {
+    if (controller_->reigning() || !uplink_) return controller_->reclaimed(topic);
+    uplink_->report({.reclaimed = {topic}});
+}
+
+// The control thread.
+
+base::Clock::Steady Node::Impl::control() {
+    read_mail();
+    if (!alone()) renew_fenced_sessions();
+    if (lost_) return base::Clock::Steady::max();
+    if (draining_ && !drain_told_) announce_drain();
+    base::Clock::Steady next = base::Clock::Steady::max();
+    if (role_ == Role::kReigning) next = reign();
+    if (role_ != Role::kReigning) {
+        controller_->step();  // somebody may have asked it
+        next = std::min(next, seek());
+    }
+    const auto now = options_.clock->now();
+    if (now >= next_measure_ && joined_) {
+        next_measure_ = now + kMeasureInterval;
+        measure();
+    }
+    return joined_ ? std::min(next, next_measure_) : next;
+}
+
+void Node::Impl::read_mail() {
+    std::vector<Mail> mail;
+    {
+        base::MutexLock lock(mail_mutex_);
+        std::swap(mail, mail_);
+    }
+    for (auto& letter : mail) {
+        std::visit([this](auto& what) { read(std::move(what)); }, letter);
+    }
+}
+
+void Node::Impl::read(Registered) {
+    if (role_ != Role::kFollowing) return;
+    registered_ = true;
+    duplicate_since_.reset();
+    over_.reset();
+    base::log::info("cluster", "broker {} is registered with controller {}, epoch {}", options_.id,
+                    followed_.broker, followed_.epoch);
+    uplink_->watch(table_->image()->version());
+}
+
+void Node::Impl::read(News news) {
+    if (role_ != Role::kFollowing) return;
+    auto image = table_->image();
+    std::optional<Error> fault;
+    if (const auto* picture = std::get_if<std::shared_ptr<const std::string>>(&news)) {
+        auto parsed = parse_picture_text(**picture);
+        if (parsed && (*parsed)->version() <= image->version()) {
+            // A controller that has been succeeded; there is another one to be found.
+            return read(Ended{LinkEnd::kSilent, {ErrorCode::kNotController, "an old picture"}});
+        }
+        if (parsed) {
+            {
+                base::MutexLock lock(applied_mutex_);
+                pictures_.insert((*parsed)->version());
+            }
+            take(*parsed);
+        } else {
+            fault = parsed.error();
+        }
+    } else {
+        for (const auto& push : std::get<std::vector<PushedLinesPtr>>(news)) {
+            if (push->version <= image->version()) continue;
+            auto next = apply_lines(*image, *push);
+            if (!next) {
+                fault = next.error();
+                break;
+            }
+            image = *next;
+            take(image);
+        }
+    }
+    if (fault) {
+        base::log::warn("cluster", "what the controller sent is asked for once more, whole: {}",
+                        fault->context);
+        return uplink_->watch({});
+    }
+    check_joined();
+    uplink_->watch(table_->image()->version());
+}
+
+void Node::Impl::read(Ended ended) {
+    if (role_ != Role::kFollowing) return;
+    role_ = Role::kSeeking;
+    uplink_->forget();
+    {
+        base::MutexLock lock(mail_mutex_);
+        elsewhere_.reset();
+    }
+    if (std::exchange(registered_, false)) {
+        sought_since_ = options_.clock->now();
+        base::log::info("cluster", "controller {} is lost: {}", followed_.broker,
+                        ended.why.context);
+    }
+    next_look_ = options_.clock->now();
+    switch (ended.how) {
+        case LinkEnd::kGone:
+        case LinkEnd::kNotController: over_ = followed_.epoch; break;
+        case LinkEnd::kStale: look_at_sessions(); break;
+        case LinkEnd::kSilent: break;
+        case LinkEnd::kRefused: {
+            const auto now = options_.clock->now();
+            if (!duplicate_since_) duplicate_since_ = now;
+            // A killed life of this broker is missed after the session timeout at the latest.
+            const bool may_end = ended.why.code == ErrorCode::kDuplicateBroker &&
+                                 now - *duplicate_since_ < options_.session_timeout * 3 / 2;
+            next_look_ = now + kLaterLook;
+            if (!may_end) fail_start(std::move(ended.why));
+        }
+    }
+}
+
+void Node::Impl::fail_start(Error why) {
+    if (!joined_) {
+        start_failure_ = std::move(why);
+    } else {
+        lost(why);
+    }
+}
+
+base::Clock::Steady Node::Impl::reign() {
+    auto next = controller_->step();
+    const auto now = options_.clock->now();
+    if (now >= next_beat_) {
+        next_beat_ = now + options_.beat_interval;
+        controller_->beat();
+    }
+    next = std::min({next, next_beat_, roll_call_->turn()});
+    if (!controller_->reigning()) leave_office();
+    return next;
+}
+
+void Node::Impl::leave_office() {
+    role_ = Role::kSeeking;
+    registered_ = false;
+    roll_call_->end();
+    metrics_->is_controller.set(0);
+    const auto& why = controller_->ended_by();
+    if (alone() && why && why->code == ErrorCode::kFenced) lost(*why);
+    sought_since_ = options_.clock->now();
+    next_look_ = sought_since_;
+}
+
+/// True when a living broker is there that stays.
+bool Node::Impl::others_stay(const catalog::Image& image) const {
+    return std::ranges::any_of(image.brokers(), [&](const auto& entry) {
+        const auto& [id, broker] = entry;
+        return id != options_.id && broker->living() && !broker->draining;
+    });
+}
+
+/// A controller that drains yields first: others stand as soon as it says that it is none.
+void Node::Impl::announce_drain() {
+    drain_told_ = true;
+    if (role_ != Role::kReigning) {
+        uplink_->report({.intent = Report::Intent::kDrain});
+        return;
+    }
+    base::InlineExecutor here;
+    controller_->drain_broker(options_.id, {&here, [](const Result<std::monostate>&) {}});
+    controller_->resign();
+    leave_office();
+    base::log::info("cluster", "broker {} is not the controller any more", options_.id);
+}
+
+base::Clock::Steady Node::Impl::seek() {
+    const auto now = options_.clock->now();
+    if (role_ == Role::kFollowing && registered_) return base::Clock::Steady::max();
+    if (now < next_look_) return next_look_;
+    if (alone()) {
+        if (candidacy_ && now < candidacy_->due()) return candidacy_->due();
+        stand(now);
+        return role_ == Role::kReigning ? now : candidacy_ ? candidacy_->due() : now;
+    }
+    next_look_ = now + (now - sought_since_ < kQuickLooks ? kFirstLook : kLaterLook);
+    if (role_ == Role::kSeeking) {
+        const auto address = newest_address(*survey_.cluster);
+        if (address && *address && is_worth_following(**address)) follow(**address);
+    }
+    if (role_ != Role::kFollowing || now - sought_since_ >= options_.session_timeout) {
+        if (may_stand(now)) stand(now);
+    }
+    return role_ == Role::kReigning ? now : next_look_;
+}
+
+bool Node::Impl::is_worth_following(const ControllerAddress& address) const {
+    if (address.broker == options_.id && address.host == own_address().host &&
+        address.port == own_address().port) {
+        return false;  // an earlier reign of this broker
+    }
+    return (!over_ || address.epoch > *over_) && address.epoch >= table_epoch();
+}
+
+base::ControllerEpoch Node::Impl::table_epoch() const {
+    return table_ ? table_->image()->version().epoch : base::ControllerEpoch(0);
+}
+
+/// Nobody reigns, as far as this broker can see: a mistake costs an election, and nothing else.
+bool Node::Impl::may_stand(base::Clock::Steady now) {
+    if (draining_) return false;
+    if (candidacy_ && now < candidacy_->due()) return false;
+    auto seen = election_->look(now);
+    if (!seen) return false;
+    if (seen->newest == base::ControllerEpoch(0)) return true;
+    if (over_ == seen->newest) return true;
+    return seen->still >= options_.session_timeout;
+}
+
+void Node::Impl::stand(base::Clock::Steady now) {
+    const bool is_signed = std::ranges::any_of(
+        survey_.volumes, [](const Survey::Found& found) { return found.sign.has_value(); });
+    auto won = candidacy_ ? candidacy_->stand(now)
+                          : begin_reign(*survey_.cluster, options_.id, survey_.cluster_id,
+                                        is_signed ? Founding::kRefused : Founding::kAllowed);
+    if (won) {
+        auto taken = take_office(std::move(*won), joined_ ? now : sought_since_);
+        if (!taken) fail_start(std::move(taken).error());
+        return;
+    }
+    const auto& why = won.error();
+    if (alone() && (!joined_ || why.code == ErrorCode::kFenced)) return fail_start(why);
+    const bool others = why.code == ErrorCode::kSuperseded || why.code == ErrorCode::kFenced;
+    if (!joined_ && !others) return fail_start(why);
+    over_.reset();  // somebody stood: what is newest is another epoch now
+    if (others) return;
+    const bool news = why.context != why_without_office_;
+    why_without_office_ = why.context;
+    if (news) base::log::warn("cluster", "no new reign for now: {}", why_without_office_);
+}
+
+/// Partitions go on under the epochs that they have: it is the same broker, with the same sessions.
+Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
+    const auto image = reign.image;
+    if (cluster_id_.empty()) KAAS_TRY(use_volumes(*image, image->cluster_id()));
+    if (!candidacy_)
+        candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
+    why_without_office_.clear();
+    if (uplink_) uplink_->forget();
+    role_ = Role::kReigning;
+    if (joined_) {
+        base::log::info("cluster", "broker {} reigns{}, controller epoch {}", options_.id,
+                        alone() ? " again" : "", image->version().epoch);
+        take(image);
+    }
+    const bool is_missed = over_ == followed_.epoch && followed_.broker != options_.id;
+    roll_call_->begin(image, is_missed ? std::optional(followed_.broker) : std::nullopt);
+    over_.reset();
+    controller_->begin(std::move(reign));
+    next_beat_ = options_.clock->now();
+    KAAS_TRY(register_here());
+    if (!alone()) tell_address(*survey_.cluster, own_address(image->version().epoch));
+    reigns_since(sought);
+    return {};
+}
+
+/// A life that has not changed needs no line.
+Result<void> Node::Impl::register_here() {
+    const auto self = as_broker();
+    const auto& image = *roll_call_->image();
+    const auto* known = image.broker(options_.id);
+    if (known != nullptr && catalog::same_registration(*known, self)) return {};
+    if (known != nullptr && !alone()) {
+        for (const auto& [volume, incarnation] : known->sessions) {
+            auto* where = volume_of(volume);
+            const auto now = self.sessions.find(volume);
+            if (where == nullptr || (now != self.sessions.end() && now->second == incarnation))
+                continue;
+            KAAS_TRY(mark_session(*where, options_.id, incarnation));
+        }
+    }
+    base::InlineExecutor here;
+    Result<std::monostate> done = fail(ErrorCode::kNotController, "the registration was lost");
+    controller_->register_broker(self,
+                                 {&here, [&](Result<std::monostate> result) { done = result; }});
+    controller_->step();
+    if (!done) return std::unexpected(std::move(done).error());
+    check_joined();
+    return {};
+}
+
+ControllerAddress Node::Impl::own_address(base::ControllerEpoch epoch) const {
+    ControllerAddress address;
+    address.epoch = epoch;
+    address.broker = options_.id;
+    address.cluster_id = cluster_id_;
+    for (const auto& endpoint : options_.endpoints) {
+        if (endpoint.listener != catalog::kInternalListener) continue;
+        address.host = endpoint.host;
+        address.port = endpoint.port;
+    }
+    return address;
+}
+
+void Node::Impl::follow(const ControllerAddress& address) {
+    if (cluster_id_.empty()) {
+        if (options_.cluster_id && *options_.cluster_id != address.cluster_id) {
+            return fail_start({ErrorCode::kWrongCluster, "this is the volume of cluster '" +
+                                                             address.cluster_id + "', not of '" +
+                                                             *options_.cluster_id + "'"});
+        }
+        // Which volumes are in use: a mount that is missing must not be taken for a new one.
+        auto image = catalog::glimpse_control(*survey_.cluster, address.epoch);
+        if (!image || *image == nullptr) return;  // it has only begun
+        auto used = use_volumes(**image, address.cluster_id);
+        if (!used) return fail_start(std::move(used).error());
+        candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
+    }
+    if (role_ != Role::kFollowing || address.epoch != followed_.epoch) {
+        base::log::debug("cluster", "controller {} of epoch {} is at {}:{}", address.broker,
+                         address.epoch, address.host, address.port);
+    }
+    role_ = Role::kFollowing;
+    registered_ = false;
+    followed_ = address;
+    {
+        base::MutexLock lock(mail_mutex_);
+        elsewhere_ = address;
+        mail_.clear();  // of the last one
+    }
+    uplink_->follow(address, registration());
+}
+
+Registration Node::Impl::registration() const {
+    return {.life = {options_.id, process_}, .cluster_id = cluster_id_, .broker = as_broker()};
+}
+
+std::optional<ControllerAddress> Node::Impl::controller_elsewhere() const {
+    base::MutexLock lock(mail_mutex_);
+    return elsewhere_;
+}
+
+void Node::Impl::take(const catalog::ImagePtr& next) {
+    (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
+    if (slots_) slots_->apply(next);
+}
+
+/// Its sessions stand in the image: from now on it is a broker of the cluster.
+void Node::Impl::check_joined() {
+    if (joined_) return;
+    const auto image = table_->image();
+    const auto* known = image->broker(options_.id);
+    joined_ = known != nullptr && known->sessions == as_broker().sessions;
+}
+
+void Node::Impl::reigns_since(base::Clock::Steady sought) {
+    metrics_->is_controller.set(1);
+    metrics_->reigns.add();
+    metrics_->reign_start.observe_us(
+        std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought)
+            .count());
+}
+
+// Fences.
+
+/// The controller does not know a session of this life: perhaps it is marked.
+void Node::Impl::look_at_sessions() {
+    for (const auto& member : members()) (void)member.session->confirm();
+    renew_fenced_sessions();
+}
+
+void Node::Impl::renew_fenced_sessions() {
+    bool renewed = false;
+    for (const auto& member : members()) {
+        if (!member.session->fenced() || draining_) continue;
+        auto fresh = renew_session(member);
+        if (!fresh) {
+            base::log::warn("cluster", "no new session on volume '{}' for now: {}",
+                            member.volume.name, fresh.error().context);
+            continue;
+        }
+        renewed = true;
+    }
+    if (!renewed || !joined_) return;
+    if (role_ == Role::kReigning) {
+        auto done = register_here();
+        if (!done) base::log::warn("cluster", "{}", done.error().context);
+    } else if (role_ == Role::kFollowing) {
+        follow(followed_);
+    }
+}
+
+Result<void> Node::Impl::renew_session(const Member& member) {
+    const auto& volume = member.volume;
+    base::log::warn("cluster", "the session on volume '{}' was ended: a new one is begun",
+                    volume.name);
+    metrics_->fences.add();
+    KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
+    Member fresh{volume, std::move(session), nullptr};
+    fresh.logs = make_logs(fresh);
+    const Place place{volume.volume, fresh.logs.get(), fresh.session->incarnation()};
+    retired_.push_back(member);
+    {
+        base::MutexLock lock(members_mutex_);
+        for (auto& one : members_) {
+            if (one.volume.name == volume.name) one = fresh;
+        }
+    }
+    table_->replace_place(volume.name, place);
+    if (slots_ && volume.name == survey_.slot_volume) slots_->replace_place(volume.name, place);
+    return {};
+}
+
+}  // namespace kaas::cluster

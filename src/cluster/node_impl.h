@@ -1,0 +1,208 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/ids.h"
+#include "base/metrics.h"
+#include "base/mutex.h"
+#include "base/uuid.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
+#include "cluster/candidacy.h"
+#include "cluster/controller.h"
+#include "cluster/controller_address.h"
+#include "cluster/election_watch.h"
+#include "cluster/error.h"
+#include "cluster/link_messages.h"
+#include "cluster/node.h"
+#include "cluster/node_metrics.h"
+#include "cluster/partition_table.h"
+#include "cluster/place.h"
+#include "cluster/reign.h"
+#include "cluster/roll_call.h"
+#include "cluster/session.h"
+#include "cluster/slot_table.h"
+#include "cluster/survey.h"
+#include "cluster/turn_thread.h"
+#include "cluster/uplink.h"
+#include "storage/log_dir.h"
+#include "storage/volume.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// The inside of `Node`, for its own sources: node.cc has the volumes and the life of the process,
+/// node_control.cc what goes on between it and the controller.
+namespace kaas::cluster {
+
+class Node::Impl {
+public:
+    explicit Impl(NodeOptions options);
+    ~Impl();
+
+    Result<void> start();
+    void drain(std::chrono::milliseconds patience);
+    void stop(std::chrono::milliseconds patience);
+
+    NodeOptions options_;
+    std::unique_ptr<PartitionTable> table_;
+    std::unique_ptr<SlotTable> slots_;
+    std::unique_ptr<Controller> controller_;
+    std::shared_ptr<RollCall> roll_call_;
+    std::string cluster_id_;
+    std::vector<MissingVolume> missing_;
+    [[nodiscard]] bool storage_stalled() const;
+    [[nodiscard]] std::vector<LogDirState> log_dirs() const;
+    [[nodiscard]] std::optional<ControllerAddress> controller_elsewhere() const
+        KAAS_EXCLUDES(mail_mutex_);
+
+private:
+    /// A volume as this life of the node uses it.
+    struct Member {
+        NamedVolume volume;
+        std::shared_ptr<Session> session;
+        std::shared_ptr<storage::LogDir> logs;
+    };
+    /// What the control thread does with its time.
+    enum class Role {
+        kSeeking,    ///< looks for a controller, or stands for election
+        kFollowing,  ///< reports to the controller of another process
+        kReigning,   ///< is the controller
+    };
+    /// What the uplink said.
+    struct Registered {};
+    struct Ended {
+        LinkEnd how;
+        Error why;
+    };
+    using Mail = std::variant<Registered, News, Ended>;
+
+    // Volumes.
+    [[nodiscard]] bool alone() const { return options_.sharing == Sharing::kAlone; }
+    Result<void> lock_signed();
+    Result<void> look();
+    Result<void> lock(storage::Volume& volume);
+    Result<void> use_volumes(const catalog::Image& image, const std::string& cluster_id);
+    void say_what_is_missing() const;
+    Result<void> open_sessions(const catalog::Image& image);
+    Result<void> open_session(const NamedVolume& volume);
+    Result<void> mark_the_dead(const catalog::Image& image);
+    [[nodiscard]] std::shared_ptr<storage::LogDir> make_logs(const Member& member) const;
+    [[nodiscard]] std::vector<Member> members() const KAAS_EXCLUDES(members_mutex_);
+    void open_logs();
+    void open_slots(Place place);
+    [[nodiscard]] catalog::Broker as_broker() const;
+    void renew_fenced_sessions();
+    Result<void> renew_session(const Member& member);
+    void look_at_sessions();
+    [[nodiscard]] storage::Volume* volume_of(const std::string& name) const;
+    void make_controller();
+    void listen_to_uplink();
+
+    // Reports of the tables, to whoever is the controller. Any thread.
+    void applied(catalog::ImageVersion version) KAAS_EXCLUDES(applied_mutex_);
+    void opened(std::vector<catalog::OpenedEpoch> epochs);
+    void released(std::vector<catalog::PartitionEpoch> epochs);
+    void moved(std::vector<MovedEpoch> epochs);
+    void reclaimed(base::TopicId topic);
+
+    // The control thread.
+    base::Clock::Steady control();
+    void read_mail();
+    void read(Registered);
+    void read(News news);
+    void read(Ended ended);
+    [[nodiscard]] base::Clock::Steady reign();
+    void leave_office();
+    [[nodiscard]] base::Clock::Steady seek();
+    [[nodiscard]] bool is_worth_following(const ControllerAddress& address) const;
+    [[nodiscard]] base::ControllerEpoch table_epoch() const;
+    [[nodiscard]] bool may_stand(base::Clock::Steady now);
+    void stand(base::Clock::Steady now);
+    Result<void> take_office(Reign reign, base::Clock::Steady sought);
+    Result<void> register_here();
+    [[nodiscard]] ControllerAddress own_address(
+        base::ControllerEpoch epoch = base::ControllerEpoch(0)) const;
+    void follow(const ControllerAddress& address);
+    [[nodiscard]] Registration registration() const;
+    [[nodiscard]] bool others_stay(const catalog::Image& image) const;
+    void announce_drain();
+    void take(const catalog::ImagePtr& next);
+    void check_joined();
+    void reigns_since(base::Clock::Steady sought);
+    void fail_start(Error why);
+
+    base::Clock::Steady watch();
+    void measure();
+    void give_back_memory();
+    void lost(const Error& why);
+
+    /// How many of the tables have applied a version: the controller hears of it with the last.
+    base::Mutex applied_mutex_;
+    std::map<catalog::ImageVersion, int> applied_ KAAS_GUARDED_BY(applied_mutex_);
+    /// Came as pictures, so what was pushed before is in them.
+    std::set<catalog::ImageVersion> pictures_ KAAS_GUARDED_BY(applied_mutex_);
+
+    Survey survey_;
+    std::shared_ptr<Uplink> uplink_;  ///< null alone
+    std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
+    mutable base::Mutex members_mutex_;
+    std::vector<Member> members_ KAAS_GUARDED_BY(members_mutex_);
+    /// Whose sessions were ended; logs may still hang in a commit cycle of theirs.
+    std::vector<Member> retired_;
+    const base::Uuid process_ = base::Uuid::random();
+
+    // Of the control thread.
+    Role role_ = Role::kSeeking;
+    std::optional<ElectionWatch> election_;
+    std::unique_ptr<Candidacy> candidacy_;
+    std::string why_without_office_;  ///< told once, not with each attempt
+    /// The controller that is followed, or was last.
+    ControllerAddress followed_;
+    bool registered_ = false;
+    /// Its process is gone, or it says that it is over: nobody has to wait for its epoch to stand
+    /// still.
+    std::optional<base::ControllerEpoch> over_;
+    base::Clock::Steady sought_since_{};
+    base::Clock::Steady next_look_{};
+    base::Clock::Steady next_beat_{};
+    base::Clock::Steady next_measure_{};
+    /// Another process had this broker's id then: it may be an earlier life, not yet missed.
+    std::optional<base::Clock::Steady> duplicate_since_;
+    bool joined_ = false;
+    std::optional<Error> start_failure_;
+    std::atomic<bool> draining_ = false;
+    bool drain_told_ = false;
+
+    mutable base::Mutex mail_mutex_;
+    std::vector<Mail> mail_ KAAS_GUARDED_BY(mail_mutex_);
+    std::optional<ControllerAddress> elsewhere_ KAAS_GUARDED_BY(mail_mutex_);
+
+    /// What the node had done at the last look, and when memory was given back.
+    struct Activity {
+        std::uint64_t cycles = 0;
+        std::size_t serving = 0;
+        friend bool operator==(const Activity&, const Activity&) = default;
+    };
+    Activity activity_;
+    Activity tidied_;
+    /// Without a registry of the process, nobody reads it.
+    base::metrics::Registry own_metrics_;
+    std::unique_ptr<NodeMetrics> metrics_;
+    std::atomic<bool> lost_ = false;
+    std::set<std::string> fenced_;  ///< volumes, of the watch thread
+    std::unique_ptr<TurnThread> control_;
+    std::unique_ptr<TurnThread> watch_;
+    bool stopped_ = false;
+};
+
+}  // namespace kaas::cluster
