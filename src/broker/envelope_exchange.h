@@ -24,6 +24,9 @@ public:
     [[nodiscard]] net::Reactor& reactor() override { return envelope_->reactor(); }
     void pass() override {}  // the envelope has passed already
     void respond(net::Response response) override;
+    void respond_last(net::Response response, const std::string& /*why*/) override {
+        respond(std::move(response));
+    }
     void no_response() override { close("a request without an answer"); }
     void close(const std::string& why) override;
 
