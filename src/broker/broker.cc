@@ -202,9 +202,11 @@ private:
     void finish_what_is_under_way() {
         coordination_.stop();
         io_pool_.stop();
+        if (link_) link_->run_and_wait([this] { peers_.reset(); });  // ends what is open there
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
             for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
             if (internal_) internal_->reactor().run_and_wait([] {});
+            if (link_) link_->run_and_wait([] {});
         }
     }
 
@@ -353,11 +355,11 @@ private:
         auto secret = security::cluster_secret(volume);
         if (!secret) return cluster::fail(cluster::ErrorCode::kStorage, secret.error().context);
         link_ = std::make_unique<net::Reactor>("kaas-link");
-        const client::Channel::Options channel{
-            .reactor = link_.get(),
-            .resolver = &io_pool_,
-            .client_id = fmt::format("kaas-{}", config_.node_id),
-            .credentials = client::Channel::Credentials{std::string(catalog::kBrokerUser), *secret}};
+        const client::Channel::Options channel{.reactor = link_.get(),
+                                               .resolver = &io_pool_,
+                                               .client_id = fmt::format("kaas-{}", config_.node_id),
+                                               .credentials = client::Channel::Credentials{
+                                                   std::string(catalog::kBrokerUser), *secret}};
         internal_->trust(std::move(*secret));
         peers_ = std::make_unique<client::Peers>(channel);
         return std::make_shared<cluster::ControllerLink>(cluster::ControllerLink::Options{

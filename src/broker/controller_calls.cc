@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "broker/call.h"
+#include "catalog/broker_identity.h"
 #include "client/channel.h"
 #include "client/peers.h"
 #include "cluster/admin.h"
@@ -216,6 +217,8 @@ void ControllerCalls::create_topics(cluster::CreateTopics request,
     constexpr std::size_t kLengthPrefix = 4;
     auto envelope = std::make_shared<wire::EnvelopeRequest>();
     envelope->request_data = wire::Bytes(frame.view().subspan(kLengthPrefix));
+    const auto principal = serialized_principal(catalog::kBrokerPrincipal);
+    envelope->request_principal = wire::Bytes(base::ByteView(principal));
     auto shared =
         std::make_shared<cluster::Reply<std::vector<cluster::CreatedTopic>>>(std::move(reply));
     ask<wire::EnvelopeRequest>(

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/thread_pool.h"
 #include "broker/config/broker_config.h"
+#include "broker/controller_calls.h"
 #include "broker/coordination/coordination.h"
 #include "broker/dispatcher.h"
 #include "broker/fetch_sessions.h"
@@ -81,14 +82,17 @@ protected:
         coordination_.emplace(Coordination::Options{
             .self = base::BrokerId(1), .metrics = &metrics_, .groups = {}, .transactions = {}});
         fetch_sessions_.emplace(10U, base::Clock::system(), metrics_);
-        producer_ids_.emplace(node_->controller());
-        slot_topics_.emplace(node_->controller(), base::Clock::system());
+        controller_calls_.emplace(
+            ControllerCalls::Options{.controller = &node_->controller(), .self = node_->id()});
+        producer_ids_.emplace(*controller_calls_);
+        slot_topics_.emplace(*controller_calls_, base::Clock::system());
         services_.emplace(Services{.config = *config_,
                                    .node = *node_,
                                    .io_pool = pool_,
                                    .metrics = metrics_,
                                    .clock = base::Clock::system(),
                                    .fetch_sessions = *fetch_sessions_,
+                                   .controller_calls = *controller_calls_,
                                    .producer_ids = *producer_ids_,
                                    .coordination = *coordination_,
                                    .slot_topics = *slot_topics_,
@@ -162,6 +166,7 @@ protected:
     std::unique_ptr<cluster::Node> node_;
     std::optional<Coordination> coordination_;
     std::optional<FetchSessions> fetch_sessions_;
+    std::optional<ControllerCalls> controller_calls_;
     std::optional<ProducerIds> producer_ids_;
     std::optional<SlotTopics> slot_topics_;
     std::optional<Services> services_;
@@ -184,7 +189,7 @@ TEST_F(InternalListenerTest, ServesABrokerThatKnowsTheSecret) {
             for (const auto& api : (*answer)->api_keys) keys.push_back(api.api_key);
             return keys;
         });
-    EXPECT_THAT(keys, ElementsAre(17, 18, 24, 27, 36));
+    EXPECT_THAT(keys, ElementsAre(17, 18, 24, 27, 36, 58, 62, 63, 67));
     EXPECT_TRUE(
         call(wire::WriteTxnMarkersRequest{}, 1, [](auto answer) { return answer.has_value(); }));
     EXPECT_EQ(call(wire::SaslHandshakeRequest{.mechanism = "SCRAM-SHA-512"}, 1,
@@ -208,7 +213,7 @@ TEST_F(InternalListenerTest, ServesAStrangerNothingButItsFirstSteps) {
     auto peer = stranger();
     std::string frame;
     ask(peer, wire::ApiVersionsRequest{}, 0);
-    EXPECT_EQ(answer<wire::ApiVersionsResponse>(peer, 0, frame)->api_keys.size(), 5U);
+    EXPECT_EQ(answer<wire::ApiVersionsResponse>(peer, 0, frame)->api_keys.size(), 9U);
     ask(peer, wire::WriteTxnMarkersRequest{}, 1);
     EXPECT_TRUE(peer.at_end());
     auto early = stranger();

@@ -59,8 +59,8 @@ struct NodeOptions {
     base::metrics::Registry* metrics = nullptr;
     std::chrono::milliseconds beat_interval{1'000};
     /// Whether other processes use the same volumes; then `uplink` makes the way to the controller,
-    /// when that is one of them, once the cluster's volume is known, and `probe` finds out whether a
-    /// broker's process listens.
+    /// when that is one of them, once the cluster's volume is known, and `probe` finds out whether
+    /// a broker's process listens.
     Sharing sharing = Sharing::kAlone;
     std::function<Result<std::shared_ptr<Uplink>>(storage::Volume& cluster)> uplink;
     std::function<void(const catalog::Broker&, std::move_only_function<void(bool refused)>)> probe;

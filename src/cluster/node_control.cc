@@ -89,10 +89,9 @@ void Node::Impl::listen_to_uplink() {
         }
         control_->wake();
     };
-    uplink_->listen(
-        {.on_registered = [put] { put(Registered{}); },
-         .on_news = [put](News news) { put(std::move(news)); },
-         .on_end = [put](LinkEnd how, Error why) { put(Ended{how, std::move(why)}); }});
+    uplink_->listen({.on_registered = [put] { put(Registered{}); },
+                     .on_news = [put](News news) { put(std::move(news)); },
+                     .on_end = [put](LinkEnd how, Error why) { put(Ended{how, std::move(why)}); }});
 }
 
 // What the tables report.
@@ -114,8 +113,7 @@ void Node::Impl::opened(std::vector<catalog::OpenedEpoch> epochs) {
     uplink_->report({.opened = std::move(epochs)});
 }
 void Node::Impl::released(std::vector<catalog::PartitionEpoch> epochs) {
-    if (controller_->reigning() || !uplink_)
-        return controller_->released(std::move(epochs));
+    if (controller_->reigning() || !uplink_) return controller_->released(std::move(epochs));
     uplink_->report({.released = std::move(epochs)});
 }
 void Node::Impl::moved(std::vector<MovedEpoch> epochs) {

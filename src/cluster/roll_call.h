@@ -128,7 +128,8 @@ private:
     /// What is to be said once the lock is gone.
     using Saying = std::vector<std::move_only_function<void()>>;
 
-    [[nodiscard]] Seen* life_of(std::optional<LinkId> link, const BrokerLife& life) KAAS_REQUIRES(mutex_);
+    [[nodiscard]] Seen* life_of(std::optional<LinkId> link, const BrokerLife& life)
+        KAAS_REQUIRES(mutex_);
     void hear(Seen& seen, std::optional<LinkId> link) KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::optional<Error> refusal(const Registration& registration) const
         KAAS_REQUIRES(mutex_);

@@ -58,7 +58,7 @@ protected:
         {.clock = &clock_,
          .config = {.slot_topics = {{SlotKind::kGroup, {.slots = 3}}}, .slot_volume = "main"},
          .push = [this](const cluster::Push& push) { pushes_.push_back(push); }}};
-    ControllerCalls calls_{{.controller = &controller_}};
+    ControllerCalls calls_{{.controller = &controller_, .self = base::BrokerId(1)}};
     SlotTopics topics_{calls_, clock_};
     std::size_t done_ = 0;
 };

@@ -58,7 +58,8 @@ void envelope(CallPtr call, wire::EnvelopeRequest request) {
                             inner.size())};
     wire::Reader in(part.bytes);
     auto header = wire::decode_request_header(in);
-    const auto* handler = header ? find_handler(header->request_api_key, Audience::kClients) : nullptr;
+    const auto* handler =
+        header ? find_handler(header->request_api_key, Audience::kClients) : nullptr;
     if (handler == nullptr || !wire::api(handler->key).forwardable ||
         !wire::api(handler->key).versions.contains(header->request_api_version)) {
         return refuse(*call, ErrorCode::kInvalidRequest);
