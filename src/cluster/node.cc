@@ -387,6 +387,15 @@ void Node::Impl::drain(std::chrono::milliseconds patience) {
     table_->drain(kDrainWidth, std::max(left, std::chrono::milliseconds(0)));
 }
 
+/// Its own end, so that nothing is left for others to mark.
+void Node::Impl::end_sessions() {
+    for (const auto& member : members()) {
+        auto ended =
+            mark_session(*member.volume.volume, options_.id, member.session->incarnation());
+        if (!ended) base::log::warn("cluster", "a session stays: {}", ended.error().context);
+    }
+}
+
 void Node::Impl::stop(std::chrono::milliseconds patience) {
     if (std::exchange(stopped_, true)) return;
     watch_->stop();
@@ -397,19 +406,18 @@ void Node::Impl::stop(std::chrono::milliseconds patience) {
         std::chrono::floor<std::chrono::milliseconds>(deadline - options_.clock->now());
     if (table_) table_->close(std::max(left, std::chrono::milliseconds(0)));
     control_->stop();
+    for (const auto& member : members()) {
+        if (member.logs) member.logs->stop();
+    }
+    // What is not marked must not be given away; alone, nobody takes it.
+    if (!alone()) end_sessions();
     if (role_ == Role::kReigning) {
         base::InlineExecutor here;
         controller_->remove_broker(options_.id, {&here, [](Result<std::monostate>) {}});
         controller_->resign();
         roll_call_->end();
     }
-    for (const auto& member : members()) {
-        if (member.logs) member.logs->stop();
-        // Its own end, so that nothing is left for others to mark.
-        auto ended =
-            mark_session(*member.volume.volume, options_.id, member.session->incarnation());
-        if (!ended) base::log::warn("cluster", "a session stays: {}", ended.error().context);
-    }
+    if (alone()) end_sessions();
     if (role_ == Role::kFollowing) {
         uplink_->report({.intent = Report::Intent::kLeave});
         (void)uplink_->flush(kLeaveTaken);  // else its silence says it

@@ -93,6 +93,7 @@ private:
     Result<void> lock(storage::Volume& volume);
     Result<void> use_volumes(const catalog::Image& image, const std::string& cluster_id);
     void say_what_is_missing() const;
+    void end_sessions();
     Result<void> open_sessions(const catalog::Image& image);
     Result<void> open_session(const NamedVolume& volume);
     Result<void> mark_the_dead(const catalog::Image& image);
