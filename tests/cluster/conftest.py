@@ -1,0 +1,3 @@
+"""Clusters as a fixture."""
+
+from brokers import cluster_factory  # noqa: F401
