@@ -178,8 +178,9 @@ private:
                 const auto code = (*answer)->error_code;
                 if (code != W::kNone) return end(end_of(code), error_of(code));
                 answered_ = options_.reactor->now();
-                under_way_ = {};
-                if (!pending_.empty()) return beat();
+                const bool told_all =
+                    pending_.empty() && pending_.intent == std::exchange(under_way_, {}).intent;
+                if (!told_all) return beat();
                 if (told_) std::exchange(told_, {})();
                 beat_timer_.arm(options_.heartbeat_interval, [this] { beat(); });
             });

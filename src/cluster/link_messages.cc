@@ -14,6 +14,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <expected>
@@ -130,6 +131,7 @@ Result<Report> parse_report(const json::value& value) {
     catalog::JsonFields fields(value, "report");
     Report report;
     if (const auto intent = fields.optional_text("intent")) {
+        if (*intent != "leave" && *intent != "drain") return malformed("report: intent");
         report.intent = *intent == "leave" ? Report::Intent::kLeave : Report::Intent::kDrain;
     }
     if (fields.has("applied")) {
@@ -174,6 +176,7 @@ void join_sets(std::vector<T>& list, std::vector<T> more) {
 }  // namespace
 
 void Report::add(Report earlier) {
+    intent = std::max(intent, earlier.intent);  // nobody who leaves comes to stay
     std::swap(applied, earlier.applied);
     append_to(applied, std::move(earlier.applied));
     join_sets(released, std::move(earlier.released));

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "cluster/link_messages.h"
+#include "wire/types.h"
 
 #include <string_view>
 

@@ -166,7 +166,7 @@ void RollCall::register_broker(LinkId link, Registration registration,
 /// earlier sessions are marked before the new ones count.
 void RollCall::admit_next(base::BrokerId id, Saying& saying) {
     auto& seen = seen_.at(id);
-    if (seen.marking > 0 || seen.ends || seen.waiting.empty()) return;
+    if (seen.marking > 0 || seen.ends || seen.joining || seen.waiting.empty()) return;
     const auto link = seen.waiting.front().link;
     const auto& registration = seen.waiting.front().registration;
     const auto* known = image_->broker(id);
@@ -174,14 +174,15 @@ void RollCall::admit_next(base::BrokerId id, Saying& saying) {
     if (known != nullptr) {
         for (const auto& [volume, incarnation] : known->sessions) {
             const auto now = registration.broker.sessions.find(volume);
-            if (now == registration.broker.sessions.end() || now->second != incarnation) {
-                old.emplace(volume, incarnation);
-            }
+            const bool stays =
+                now != registration.broker.sessions.end() && now->second == incarnation;
+            if (!stays && !marked_.contains(incarnation)) old.emplace(volume, incarnation);
         }
     }
     if (!seen.process || *seen.process != registration.life.process) {
         seen.links.clear();
         seen.process = registration.life.process;
+        seen.leaves = false;
     }
     hear(seen, link);
     if (link != 0) links_[link] = id;
@@ -204,11 +205,29 @@ void RollCall::admit_next(base::BrokerId id, Saying& saying) {
             [reply = std::move(waiting.reply)]() mutable { std::move(reply)(std::monostate{}); });
         return admit_next(id, saying);
     }
-    saying.push_back([this, waiting = std::move(waiting)]() mutable {
-        options_.controller->register_broker(std::move(waiting.registration.broker),
-                                             std::move(waiting.reply));
+    // Who comes next finds these sessions in the image, or they never were in one.
+    seen.joining = true;
+    saying.push_back([this, id, reign = reign_, waiting = std::move(waiting)]() mutable {
+        options_.controller->register_broker(
+            std::move(waiting.registration.broker),
+            {&here_, [this, id, reign,
+                      reply = std::move(waiting.reply)](Result<std::monostate> outcome) mutable {
+                 joined(reign, id);
+                 std::move(reply)(std::move(outcome));
+             }});
     });
-    admit_next(id, saying);
+}
+
+void RollCall::joined(std::uint64_t reign, base::BrokerId id) {
+    Saying saying;
+    {
+        base::MutexLock lock(mutex_);
+        auto found = seen_.find(id);
+        if (reign != reign_ || found == seen_.end()) return;
+        found->second.joining = false;
+        admit_next(id, saying);
+    }
+    say(std::move(saying));
 }
 
 void RollCall::mark_all(base::BrokerId id, const Sessions& sessions, Saying& saying) {
@@ -249,7 +268,8 @@ void RollCall::marked(std::uint64_t reign, base::BrokerId id, const std::string&
                 base::log::warn("cluster", "broker {} is not all out: {}", id,
                                 seen.mark_failed->context);
                 seen.mark_failed.reset();
-                seen.gone_since = options_.clock->now() - options_.death_grace + kRetry;
+                seen.gone_since = options_.clock->now() - options_.death_grace;
+                seen.retry_at = options_.clock->now() + kRetry;
             } else if (seen.waiting.empty()) {
                 for (const auto link : seen.links) links_.erase(link);
                 seen_.erase(found);
@@ -283,7 +303,7 @@ RollCall::Seen* RollCall::life_of(std::optional<LinkId> link, const BrokerLife& 
 
 void RollCall::report(LinkId link, const BrokerLife& life, Report report,
                       Reply<std::monostate> reply) {
-    Saying saying;
+    bool leaves = false;
     {
         base::MutexLock lock(mutex_);
         auto* seen = reigns_ ? life_of(link, life) : nullptr;
@@ -291,10 +311,7 @@ void RollCall::report(LinkId link, const BrokerLife& life, Report report,
             std::move(reply)(reigns_ ? Result<std::monostate>(stale(life.broker)) : no_reign());
             return;
         }
-        if (report.intent == Report::Intent::kLeave && !seen->leaves) {
-            seen->leaves = true;
-            if (seen->marking == 0) declare_dead(life.broker, "it has left", saying);
-        }
+        if (report.intent == Report::Intent::kLeave) seen->leaves = leaves = true;
     }
     auto& controller = *options_.controller;
     for (const auto& applied : report.applied) {
@@ -308,7 +325,7 @@ void RollCall::report(LinkId link, const BrokerLife& life, Report report,
         controller.drain_broker(life.broker, {&here_, [](const Result<std::monostate>&) {}});
     }
     std::move(reply)(std::monostate{});
-    say(std::move(saying));
+    if (leaves) options_.wake();
 }
 
 void RollCall::watch(LinkId link, const BrokerLife& life, catalog::ImageVersion have,
@@ -428,11 +445,19 @@ base::Clock::Steady RollCall::turn() {
         if (!reigns_) return next;
         std::vector<std::pair<base::BrokerId, std::string>> dead;
         for (auto& [id, seen] : seen_) {
-            if (id == options_.self.broker || seen.marking > 0 || seen.ends) continue;
+            if (id == options_.self.broker || seen.marking > 0 || seen.ends || seen.joining) {
+                continue;
+            }
+            if (now < seen.retry_at) {
+                next = std::min(next, seen.retry_at);
+                continue;
+            }
             const auto silent_by = seen.heard + options_.session_timeout;
             const auto gone_by = seen.gone_since ? *seen.gone_since + options_.death_grace
                                                  : base::Clock::Steady::max();
-            if (gone_by <= now) {
+            if (std::exchange(seen.leaves, false)) {
+                dead.emplace_back(id, "it has left");
+            } else if (gone_by <= now) {
                 dead.emplace_back(id, "its process is gone");
             } else if (silent_by <= now) {
                 dead.emplace_back(id, "nothing was heard of it for broker.session.timeout.ms");

@@ -118,6 +118,8 @@ private:
         std::size_t marking = 0;
         std::optional<Error> mark_failed;
         bool ends = false;
+        base::Clock::Steady retry_at{};  ///< its end, when a mark has failed
+        bool joining = false;            ///< the controller is registering it
         std::deque<Waiting> waiting;
     };
     struct Watcher {
@@ -140,6 +142,7 @@ private:
     void marked(std::uint64_t reign, base::BrokerId id, const std::string& volume,
                 const base::Incarnation& incarnation, const Result<void>& outcome)
         KAAS_EXCLUDES(mutex_);
+    void joined(std::uint64_t reign, base::BrokerId id) KAAS_EXCLUDES(mutex_);
     void declare_dead(base::BrokerId id, const std::string& why, Saying& saying)
         KAAS_REQUIRES(mutex_);
     void probe(base::BrokerId id, Saying& saying) KAAS_REQUIRES(mutex_);
