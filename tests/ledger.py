@@ -9,9 +9,11 @@ import confluent_kafka
 class Writer(threading.Thread):
     """Sends numbered records to one partition and keeps a ledger of what was acknowledged."""
 
-    def __init__(self, bootstrap, topic, idempotent, bulk_bytes=0):
+    def __init__(self, bootstrap, topic, idempotent, bulk_bytes=0, partition=0, config=None):
         super().__init__()
         self.topic = topic
+        self.partition = partition
+        self.errors = []  # a delivery that failed, or a fatal error of the producer
         self.bulk = [("bulk", b"x" * bulk_bytes)] if bulk_bytes else None
         self.acknowledged = {}  # number: offset
         self.sent = 0
@@ -20,17 +22,20 @@ class Writer(threading.Thread):
         self.producer = confluent_kafka.Producer({
             "bootstrap.servers": bootstrap, "enable.idempotence": idempotent, "acks": "all",
             "linger.ms": 1, "message.timeout.ms": 120000, "reconnect.backoff.max.ms": 200,
-            "max.in.flight.requests.per.connection": 5 if idempotent else 1})
+            "error_cb": lambda e: e.fatal() and self.errors.append(e),
+            "max.in.flight.requests.per.connection": 5 if idempotent else 1, **(config or {})})
 
     def delivered(self, number, error, message):
         if error is None:
             self.acknowledged[number] = message.offset()
             self.fresh.set()
+        else:
+            self.errors.append(error)
 
     def run(self):
         while not self.stopping.is_set():
             number = self.sent
-            self.producer.produce(self.topic, partition=0, value=str(number), headers=self.bulk,
+            self.producer.produce(self.topic, partition=self.partition, value=str(number), headers=self.bulk,
                                   on_delivery=lambda e, m, n=number: self.delivered(n, e, m))
             self.sent += 1
             self.producer.poll(0.002)
@@ -62,11 +67,11 @@ def watermarks(consumer, partition):
             time.sleep(0.05)
 
 
-def read_all(bootstrap, topic):
+def read_all(bootstrap, topic, partition=0):
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused",
                                          "enable.auto.commit": False, "auto.offset.reset": "earliest"})
-    low, high = watermarks(consumer, confluent_kafka.TopicPartition(topic, 0))
-    consumer.assign([confluent_kafka.TopicPartition(topic, 0, low)])
+    low, high = watermarks(consumer, confluent_kafka.TopicPartition(topic, partition))
+    consumer.assign([confluent_kafka.TopicPartition(topic, partition, low)])
     found, deadline = [], time.monotonic() + 60
     while (not found or found[-1][0] < high - 1) and time.monotonic() < deadline:
         for message in consumer.consume(1000, timeout=1):
@@ -78,7 +83,8 @@ def read_all(bootstrap, topic):
 
 def expect_complete(bootstrap, topic, writer, idempotent):
     """The writer has stopped: what it was promised is there, and what it repeated is there once."""
-    found = read_all(bootstrap, topic)
+    found = read_all(bootstrap, topic, writer.partition)
+    assert not writer.errors, writer.errors[:5]
     assert [offset for offset, _ in found] == list(range(len(found))), "offsets have a gap"
     at = dict(found)
     lost = [n for n, offset in writer.acknowledged.items() if at.get(offset) != n]

@@ -1,3 +1,7 @@
 """Clusters as a fixture."""
 
-from brokers import cluster_factory  # noqa: F401
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from brokers import cluster_factory  # noqa: E402, F401
