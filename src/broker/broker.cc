@@ -14,6 +14,7 @@
 #include "broker/health.h"
 #include "broker/internal_listener.h"
 #include "broker/log_settings.h"
+#include "broker/peers/transaction_peers.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
 #include "catalog/broker_identity.h"
@@ -202,7 +203,12 @@ private:
     void finish_what_is_under_way() {
         coordination_.stop();
         io_pool_.stop();
-        if (link_) link_->run_and_wait([this] { peers_.reset(); });  // ends what is open there
+        if (link_) {  // ends what is open there
+            link_->run_and_wait([this] {
+                peers_.reset();
+                transaction_peers_->end();
+            });
+        }
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
             for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
             if (internal_) internal_->reactor().run_and_wait([] {});
@@ -342,6 +348,7 @@ private:
         options.on_image = [this](const catalog::ImagePtr& next) {
             topic_metrics_.apply(next);
             coordination_.apply(next);
+            if (transaction_peers_) transaction_peers_->apply(next);
         };
         options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
         auto node = cluster::Node::start(std::move(options));
@@ -362,6 +369,7 @@ private:
                                                    std::string(catalog::kBrokerUser), *secret}};
         internal_->trust(std::move(*secret));
         peers_ = std::make_unique<client::Peers>(channel);
+        transaction_peers_ = std::make_unique<TransactionPeers>(*link_, channel);
         return std::make_shared<cluster::ControllerLink>(cluster::ControllerLink::Options{
             .reactor = link_.get(),
             .channel = channel,
@@ -408,7 +416,7 @@ private:
         producer_ids_.emplace(*controller_calls_);
         slot_topics_.emplace(*controller_calls_, base::Clock::system());
         producer_id_source_.begin(*producer_ids_, coordination_.loop());
-        marker_sender_.begin(*node_, coordination_);
+        marker_sender_.begin(*node_, coordination_, transaction_peers_.get());
         coordination_.begin(end_offsets(), [this](const cluster::SlotId& id) {
             return node_->slots()->is_offline(id);
         });
@@ -422,6 +430,7 @@ private:
                                    .producer_ids = *producer_ids_,
                                    .coordination = coordination_,
                                    .slot_topics = *slot_topics_,
+                                   .transaction_peers = transaction_peers_.get(),
                                    .refusals = Refusals(metrics_)});
         for (std::size_t i = 0; i < reactors_.size(); ++i) add_state_of(reactors_[i]);
         if (internal_) {
@@ -499,6 +508,7 @@ private:
     /// Where links to other brokers live, and the links; null alone.
     std::unique_ptr<net::Reactor> link_;
     std::unique_ptr<client::Peers> peers_;
+    std::unique_ptr<TransactionPeers> transaction_peers_;
     std::unique_ptr<cluster::Node> node_;
     std::optional<storage::LogCleaner> cleaner_;
     std::optional<FetchSessions> fetch_sessions_;

@@ -48,7 +48,7 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     auto& state = services_->state_of(exchange->reactor());
     auto call = std::make_shared<Call>(*services_, state, std::move(*header), std::move(exchange));
     const auto& api = wire::api(handler->key);
-    if (api.versions.contains(version)) {
+    if (versions(*handler, audience).contains(version)) {
         const bool is_for_controller = api.forwardable && audience == Audience::kClients;
         if (is_for_controller && services_->controller_calls.elsewhere()) {
             return forward(std::move(call));

@@ -26,6 +26,7 @@
 #include "storage/memory_volume.h"
 #include "wire/error_code.h"
 #include "wire/message.h"
+#include "wire/messages/add_partitions_to_txn.h"
 #include "wire/messages/api_versions.h"
 #include "wire/messages/response_header.h"
 #include "wire/messages/sasl_authenticate.h"
@@ -96,6 +97,7 @@ protected:
                                    .producer_ids = *producer_ids_,
                                    .coordination = *coordination_,
                                    .slot_topics = *slot_topics_,
+                                   .transaction_peers = nullptr,
                                    .refusals = Refusals(metrics_),
                                    .broker_credential = &listener_.credential()});
         services_->states.emplace(
@@ -230,6 +232,25 @@ TEST_F(InternalListenerTest, NamesItsMechanismToWhoAsksForAnother) {
     EXPECT_EQ(response->error_code, ErrorCode::kUnsupportedSaslMechanism);
     EXPECT_THAT(response->mechanisms, ElementsAre("SCRAM-SHA-512"));
     EXPECT_TRUE(peer.at_end());
+}
+
+TEST_F(InternalListenerTest, TakesAddPartitionsOnlyAsBrokersSendIt) {
+    connect_as(std::string(catalog::kBrokerUser), "secret");
+    EXPECT_TRUE(
+        call(wire::AddPartitionsToTxnRequest{}, 4, [](auto answer) { return answer.has_value(); }));
+    EXPECT_EQ(call(wire::AddPartitionsToTxnRequest{.v3_and_below_transactional_id = "id"}, 3,
+                   [](auto answer) { return answer.error().code; }),
+              client::ErrorCode::kDown);
+    connect_as(std::string(catalog::kBrokerUser), "secret");
+    const auto least = call(
+        wire::ApiVersionsRequest{.client_software_name = "kaas", .client_software_version = "1"}, 4,
+        [](auto answer) {
+            for (const auto& api : (*answer)->api_keys) {
+                if (api.api_key == 24) return api.min_version;
+            }
+            return std::int16_t(-1);
+        });
+    EXPECT_EQ(least, 4);
 }
 
 TEST_F(InternalListenerTest, ASecondHandshakeAndABadTokenEndTheConnection) {

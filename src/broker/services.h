@@ -24,6 +24,7 @@
 namespace kaas::broker {
 
 class ControllerCalls;
+class TransactionPeers;
 
 /// What one reactor keeps for the handlers that run on it. No lock: only that thread comes here.
 struct ReactorState {
@@ -46,6 +47,7 @@ struct Services {
     ProducerIds& producer_ids;
     Coordination& coordination;
     SlotTopics& slot_topics;
+    TransactionPeers* transaction_peers;  ///< null where there are no other brokers
     Refusals refusals;
     /// What a broker must show on the internal listener; null where there is none.
     const security::ScramCredential* broker_credential = nullptr;

@@ -3,6 +3,9 @@
 #include "broker/call.h"
 #include "broker/coordination/coordination.h"
 #include "broker/errors.h"
+#include "broker/peers/transaction_peers.h"
+#include "catalog/image.h"
+#include "catalog/model.h"
 #include "catalog/slot.h"
 #include "coordinator/group_slot.h"
 #include "storage/partition_log.h"
@@ -71,15 +74,35 @@ void write_marker(const MarkerWay& way, const storage::Marker& marker,
     way.home.post([answer, error = to_wire(taken.error().code)] { (*answer)(error); });
 }
 
-void MarkerSender::begin(cluster::Node& node, Coordination& coordination) {
+void MarkerSender::begin(cluster::Node& node, Coordination& coordination, TransactionPeers* peers) {
     coordination_ = &coordination;
+    peers_ = peers;
+    self_ = node.id();
     partitions_.emplace(node.partitions().reader());
 }
 
 void MarkerSender::send(const storage::Marker& marker,
                         const coordinator::TransactionPartition& partition, Written written) {
+    if (const auto leader = led_elsewhere(partition)) {
+        return peers_->send_marker(
+            *leader, marker, partition,
+            brought_home<ErrorCode>(coordination_->loop(), std::move(written)));
+    }
     write_marker({*partitions_, *coordination_, coordination_->loop()}, marker, partition,
                  std::move(written));
+}
+
+std::optional<base::BrokerId> MarkerSender::led_elsewhere(
+    const coordinator::TransactionPartition& partition) {
+    if (peers_ == nullptr) return std::nullopt;
+    const auto& image = partitions_->image();
+    const auto* topic = image.topic(partition.topic);
+    const auto* known = topic == nullptr ? nullptr : topic->partition(partition.partition);
+    const auto leader = known == nullptr ? catalog::kNoBroker : image.leader(*known);
+    if (leader == catalog::kNoBroker || leader == self_) return std::nullopt;
+    // A slot of transactions has no records, wherever it is.
+    if (catalog::slot_kind(topic->name) == catalog::SlotKind::kTransaction) return std::nullopt;
+    return leader;
 }
 
 }  // namespace kaas::broker

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/executor.h"
+#include "base/ids.h"
 #include "cluster/node.h"
 #include "cluster/partition_table.h"
 #include "coordinator/done.h"
@@ -14,6 +15,7 @@
 namespace kaas::broker {
 
 class Coordination;
+class TransactionPeers;
 
 /// What a marker needs on its way to where it belongs.
 struct MarkerWay {
@@ -30,17 +32,26 @@ void write_marker(const MarkerWay& way, const storage::Marker& marker,
                   coordinator::Done<wire::ErrorCode> written);
 
 /// Takes the markers of this broker's transactions to the partitions and group slots that they are
-/// for. Thread: the coordinators' loop.
+/// for, at whichever broker leads those by the newest image. That image has every partition of a
+/// transaction that was not deleted: this broker knew it when it was added, and whoever succeeds to
+/// a slot has seen all that came before. Thread: the coordinators' loop.
 class MarkerSender final : public coordinator::MarkerSink {
 public:
-    /// What it needs is there; nothing is sent before. Both outlive it. Thread: any.
-    void begin(cluster::Node& node, Coordination& coordination);
+    /// What it needs is there; nothing is sent before. All of it outlives it; `peers` is null where
+    /// there are no other brokers. Thread: any.
+    void begin(cluster::Node& node, Coordination& coordination, TransactionPeers* peers);
 
     void send(const storage::Marker& marker, const coordinator::TransactionPartition& partition,
               coordinator::Done<wire::ErrorCode> written) override;
 
 private:
+    /// The other broker that leads it, if one does.
+    [[nodiscard]] std::optional<base::BrokerId> led_elsewhere(
+        const coordinator::TransactionPartition& partition);
+
     Coordination* coordination_ = nullptr;
+    TransactionPeers* peers_ = nullptr;
+    base::BrokerId self_{-1};
     std::optional<cluster::PartitionReader> partitions_;
 };
 

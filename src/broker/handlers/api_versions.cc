@@ -14,10 +14,9 @@ using wire::ErrorCode;
 
 constexpr std::int16_t kLevelZeroFrom = 4;
 
-void advertise(wire::ApiVersionsResponse& response, const wire::Api& api) {
-    // What is for brokers alone is advertised to them alone, and as it is.
-    const wire::VersionRange& range = api.advertised.empty() ? api.versions : api.advertised;
-    response.api_keys.push_back({.api_key = static_cast<std::int16_t>(api.key),
+void advertise(wire::ApiVersionsResponse& response, wire::ApiKey key,
+               const wire::VersionRange& range) {
+    response.api_keys.push_back({.api_key = static_cast<std::int16_t>(key),
                                  .min_version = range.min,
                                  .max_version = range.max});
 }
@@ -75,8 +74,12 @@ wire::ApiVersionsResponse api_versions(const Call& call, const wire::ApiVersions
         call.peer().software_name = request.client_software_name.str();
         call.peer().software_version = request.client_software_version.str();
     }
-    for (const auto& handler : handlers(audience_of(call.peer()))) {
-        advertise(response, wire::api(handler.key));
+    const auto audience = audience_of(call.peer());
+    for (const auto& handler : handlers(audience)) {
+        // Brokers are told what is served; to clients some of it is advertised otherwise.
+        advertise(response, handler.key,
+                  audience == Audience::kBrokers ? versions(handler, audience)
+                                                 : wire::api(handler.key).advertised);
     }
     advertise_features(response, call.version());
     return response;
@@ -85,7 +88,8 @@ wire::ApiVersionsResponse api_versions(const Call& call, const wire::ApiVersions
 void refuse_api_versions(Call& call) {
     wire::ApiVersionsResponse response;
     response.error_code = ErrorCode::kUnsupportedVersion;
-    advertise(response, wire::api(wire::ApiKey::kApiVersions));
+    constexpr auto kKey = wire::ApiKey::kApiVersions;
+    advertise(response, kKey, wire::api(kKey).advertised);
     call.answer_in_version(response, 0);
 }
 

@@ -92,6 +92,8 @@ constexpr Handler handler() {
     return {Request::kKey, &serve<Function>};
 }
 
+constexpr std::int16_t kAddPartitionsOfBrokersFrom = 4;  // KIP-890
+
 constexpr Handler kClientHandlers[] = {
     handler<&produce>(),
     handler<&fetch>(),
@@ -160,6 +162,14 @@ const Handler* find_handler(std::int16_t key, Audience audience) {
     const auto served = handlers(audience);
     const auto at = std::ranges::lower_bound(served, wanted, {}, &Handler::key);
     return at != served.end() && at->key == wanted ? &*at : nullptr;
+}
+
+wire::VersionRange versions(const Handler& handler, Audience audience) {
+    auto range = wire::api(handler.key).versions;
+    // Older ones are a client's, who may not name the coordinators' topics.
+    if (audience == Audience::kBrokers && handler.key == wire::ApiKey::kAddPartitionsToTxn)
+        range.min = kAddPartitionsOfBrokersFrom;
+    return range;
 }
 
 bool is_broker(const net::Peer& peer) { return peer.principal == catalog::kBrokerPrincipal; }

@@ -2,6 +2,7 @@
 
 #include "broker/call.h"
 #include "net/exchange.h"
+#include "wire/api.h"
 #include "wire/api_key.h"
 #include "wire/reader.h"
 
@@ -31,6 +32,9 @@ inline constexpr std::array kAudiences = {Audience::kClients, Audience::kBrokers
 [[nodiscard]] std::span<const Handler> handlers(Audience audience);
 /// Null when the key is not served.
 [[nodiscard]] const Handler* find_handler(std::int16_t key, Audience audience);
+
+/// The versions of a served API that `audience` may use.
+[[nodiscard]] wire::VersionRange versions(const Handler& handler, Audience audience);
 
 /// True once the peer has shown that it is a broker.
 [[nodiscard]] bool is_broker(const net::Peer& peer);

@@ -26,6 +26,16 @@ constexpr std::int16_t kAbortableFrom = 4;
 constexpr std::int16_t kAddsFrom = 5;
 constexpr std::int16_t kByIdFrom = 6;
 
+/// Why a group does not take a commit, for clients that know what groups say (Apache
+/// `CoordinatorOperationExceptionHelper`).
+ErrorCode unverified(ErrorCode error) {
+    switch (error) {
+        case ErrorCode::kNetworkException: return ErrorCode::kCoordinatorLoadInProgress;
+        case ErrorCode::kUnknownTopicOrPartition: return ErrorCode::kCoordinatorNotAvailable;
+        default: return error;
+    }
+}
+
 /// One request under way. Thread: the call's reactor.
 class Committing : public std::enable_shared_from_this<Committing> {
 public:
@@ -96,7 +106,8 @@ private:
                             .knows_abortable = call_->version() >= kAbortableFrom},
                            [self = shared_from_this()](const std::vector<ErrorCode>& errors) {
                                const auto error = errors.front();
-                               if (error != ErrorCode::kNone) return self->refuse(error);
+                               if (error != ErrorCode::kNone)
+                                   return self->refuse(unverified(error));
                                self->commit();
                            });
     }
