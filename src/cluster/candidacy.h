@@ -18,8 +18,9 @@ namespace kaas::cluster {
 /// An election epoch is spent with every attempt and its directory stays for ever: so the volume is
 /// asked once a second whether it takes writes, and only one that does sees an attempt; where
 /// attempts or short reigns follow each other all the same, each waits twice as long as the last.
-/// For a broker that is alone on its cluster's volume, by its lock: it asks nobody whether somebody
-/// else reigns. Thread: passive; one that may block.
+/// A broker that is alone on its cluster's volume, by its lock, asks nobody whether somebody else
+/// reigns; among others, `over` is the epoch that is seen to be over. Thread: passive; one that may
+/// block.
 class Candidacy {
 public:
     Candidacy(storage::Volume& volume, base::BrokerId self, std::string cluster_id);
@@ -27,7 +28,8 @@ public:
     /// Not before this time.
     [[nodiscard]] base::Clock::Steady due() const { return due_; }
     /// Errors: as `begin_reign`; kStorage also when the volume was only asked.
-    [[nodiscard]] Result<Reign> stand(base::Clock::Steady now);
+    [[nodiscard]] Result<Reign> stand(base::Clock::Steady now,
+                                      std::optional<base::ControllerEpoch> over = std::nullopt);
 
 private:
     static constexpr std::chrono::seconds kFirstPause{1};

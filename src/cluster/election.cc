@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,9 +47,13 @@ Result<base::ControllerEpoch> newest_election(storage::Volume& volume) {
     return newest;
 }
 
-Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(storage::Volume& volume,
-                                                          base::ControllerEpoch first) {
+Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(
+    storage::Volume& volume, base::ControllerEpoch first,
+    std::optional<base::ControllerEpoch> over) {
     KAAS_TRY_ASSIGN(newest, newest_election(volume));
+    if (over && newest > *over) {
+        return fail(ErrorCode::kSuperseded, election_path(newest) + " was taken meanwhile");
+    }
     const auto own = newest + 1;
     const auto path = election_path(own);
     auto made = volume.make_directory(path);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,10 +24,12 @@ class ElectedEpoch final : public storage::SessionCheck {
 public:
     /// Makes the next epoch and ends every lower one, down to `first`: those below it are known to
     /// be ended. On return no lower controller's check will ever be good again, so their logs may
-    /// be read. Errors: kSuperseded when another candidate took the number: look again whether to
-    /// stand at all; kStorage.
+    /// be read. `over`: the epoch that is seen to be over, where that is the reason to stand; a
+    /// newer one may be alive and well. Errors: kSuperseded when another candidate took the number,
+    /// or there is a newer epoch than `over`: look again whether to stand at all; kStorage.
     [[nodiscard]] static Result<std::unique_ptr<ElectedEpoch>> stand(
-        storage::Volume& volume, base::ControllerEpoch first = base::ControllerEpoch(1));
+        storage::Volume& volume, base::ControllerEpoch first = base::ControllerEpoch(1),
+        std::optional<base::ControllerEpoch> over = std::nullopt);
 
     [[nodiscard]] storage::Result<void> confirm() override { return check_.confirm(); }
     [[nodiscard]] base::ControllerEpoch number() const { return number_; }

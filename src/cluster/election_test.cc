@@ -117,5 +117,15 @@ TEST_F(ElectionTest, BeatsAreSeenByWatchersUntilTheEnd) {
     EXPECT_EQ(beaten.error().code, ErrorCode::kFenced);
 }
 
+TEST_F(ElectionTest, CandidateWhoHasMissedAnElectionDoesNotEndItsWinner) {
+    auto over = stand();
+    auto winner = stand();
+    auto late = ElectedEpoch::stand(volume_, base::ControllerEpoch(1), over->number());
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().code, ErrorCode::kSuperseded);
+    EXPECT_TRUE(winner->confirm());
+    EXPECT_TRUE(ElectedEpoch::stand(volume_, base::ControllerEpoch(1), winner->number()));
+}
+
 }  // namespace
 }  // namespace kaas::cluster

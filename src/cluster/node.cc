@@ -344,7 +344,9 @@ base::Clock::Steady Node::Impl::watch() {
     table_->tick();
     if (slots_) slots_->tick();
     const auto all = members();
+    const bool opening = table_->opening() > 0 || (slots_ && slots_->opening() > 0);
     for (const auto& member : all) {
+        if (!opening) member.logs->journal_readers().forget_others();
         if (!member.session->fenced()) continue;
         if (!alone()) {
             control_->wake();  // which comes back under a new incarnation

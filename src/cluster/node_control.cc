@@ -25,6 +25,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -297,7 +298,7 @@ base::Clock::Steady Node::Impl::seek() {
     if (now < next_look_) return next_look_;
     if (alone()) {
         if (candidacy_ && now < candidacy_->due()) return candidacy_->due();
-        stand(now);
+        stand(now, std::nullopt);
         return role_ == Role::kReigning ? now : candidacy_ ? candidacy_->due() : now;
     }
     next_look_ = now + (now - sought_since_ < kQuickLooks ? kFirstLook : kLaterLook);
@@ -306,7 +307,7 @@ base::Clock::Steady Node::Impl::seek() {
         if (address && *address && is_worth_following(**address)) follow(**address);
     }
     if (role_ != Role::kFollowing || now - sought_since_ >= options_.session_timeout) {
-        if (may_stand(now)) stand(now);
+        if (const auto over = epoch_to_succeed(now)) stand(now, over);
     }
     return role_ == Role::kReigning ? now : next_look_;
 }
@@ -324,22 +325,22 @@ base::ControllerEpoch Node::Impl::table_epoch() const {
 }
 
 /// Nobody reigns, as far as this broker can see: a mistake costs an election, and nothing else.
-bool Node::Impl::may_stand(base::Clock::Steady now) {
-    if (draining_) return false;
-    if (candidacy_ && now < candidacy_->due()) return false;
-    auto seen = election_->look(now);
-    if (!seen) return false;
-    if (seen->newest == base::ControllerEpoch(0)) return true;
-    if (over_ == seen->newest) return true;
-    return seen->still >= options_.session_timeout;
+std::optional<base::ControllerEpoch> Node::Impl::epoch_to_succeed(base::Clock::Steady now) {
+    if (draining_) return std::nullopt;
+    if (candidacy_ && now < candidacy_->due()) return std::nullopt;
+    const auto seen = election_->look(now);
+    if (!seen) return std::nullopt;
+    const bool is_over = seen->newest == base::ControllerEpoch(0) || over_ == seen->newest ||
+                         seen->still >= options_.session_timeout;
+    return is_over ? std::optional(seen->newest) : std::nullopt;
 }
 
-void Node::Impl::stand(base::Clock::Steady now) {
+void Node::Impl::stand(base::Clock::Steady now, std::optional<base::ControllerEpoch> over) {
     const bool is_signed = std::ranges::any_of(
         survey_.volumes, [](const Survey::Found& found) { return found.sign.has_value(); });
-    auto won = candidacy_ ? candidacy_->stand(now)
+    auto won = candidacy_ ? candidacy_->stand(now, over)
                           : begin_reign(*survey_.cluster, options_.id, survey_.cluster_id,
-                                        is_signed ? Founding::kRefused : Founding::kAllowed);
+                                        is_signed ? Founding::kRefused : Founding::kAllowed, over);
     if (won) {
         auto taken = take_office(std::move(*won), joined_ ? now : sought_since_);
         if (!taken) fail_start(std::move(taken).error());
@@ -458,8 +459,22 @@ std::optional<ControllerAddress> Node::Impl::controller_elsewhere() const {
 }
 
 void Node::Impl::take(const catalog::ImagePtr& next) {
+    if (!alone()) tell_living(*next);
     (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
     if (slots_) slots_->apply(next);
+}
+
+/// Who is not in the image is marked, so that journals of it are read once, however many of its
+/// partitions come here.
+void Node::Impl::tell_living(const catalog::Image& image) {
+    for (const auto& member : members()) {
+        std::set<base::Incarnation> living;
+        for (const auto& [id, broker] : image.brokers()) {
+            const auto session = broker->sessions.find(member.volume.name);
+            if (session != broker->sessions.end()) living.insert(session->second);
+        }
+        member.logs->journal_readers().set_living(std::move(living));
+    }
 }
 
 /// Its sessions stand in the image: from now on it is a broker of the cluster.

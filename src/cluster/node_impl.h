@@ -127,8 +127,8 @@ private:
     [[nodiscard]] base::Clock::Steady seek();
     [[nodiscard]] bool is_worth_following(const ControllerAddress& address) const;
     [[nodiscard]] base::ControllerEpoch table_epoch() const;
-    [[nodiscard]] bool may_stand(base::Clock::Steady now);
-    void stand(base::Clock::Steady now);
+    [[nodiscard]] std::optional<base::ControllerEpoch> epoch_to_succeed(base::Clock::Steady now);
+    void stand(base::Clock::Steady now, std::optional<base::ControllerEpoch> over);
     Result<void> take_office(Reign reign, base::Clock::Steady sought);
     Result<void> register_here();
     [[nodiscard]] ControllerAddress own_address(
@@ -138,6 +138,7 @@ private:
     [[nodiscard]] bool others_stay(const catalog::Image& image) const;
     void announce_drain();
     void take(const catalog::ImagePtr& next);
+    void tell_living(const catalog::Image& image);
     void check_joined();
     void reigns_since(base::Clock::Steady sought);
     void fail_start(Error why);

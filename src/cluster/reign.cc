@@ -70,12 +70,13 @@ Result<void> prepare_cluster(storage::Volume& volume) {
 }
 
 Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
-                          const std::optional<std::string>& cluster_id, Founding founding) {
+                          const std::optional<std::string>& cluster_id, Founding founding,
+                          std::optional<base::ControllerEpoch> over) {
     KAAS_TRY_ASSIGN(newest, newest_election(volume));
     auto last = catalog::newest_begun(volume, newest);
     if (!last) return failed(std::move(last).error());
     KAAS_TRY_ASSIGN(session,
-                    ElectedEpoch::stand(volume, std::max(*last, base::ControllerEpoch(1))));
+                    ElectedEpoch::stand(volume, std::max(*last, base::ControllerEpoch(1)), over));
     const auto epoch = session->number();
     auto taken = catalog::take_over_control(volume, epoch);
     if (!taken) return failed(std::move(taken).error());

@@ -31,10 +31,12 @@ enum class Founding { kAllowed, kRefused };
 /// Takes office (DESIGN 10): makes the next election epoch, ends every lower one, reads the last
 /// control log to its end, writes its own picture, checks. A volume without a control log becomes a
 /// new cluster, of id `cluster_id` or a random one, unless that is refused: a sign on a volume
-/// (identity.h) is younger than the first control log. Errors: kSuperseded, kFenced (a newer
-/// candidate is at work: look again), kWrongCluster, kNewerFormat, kStorage.
+/// (identity.h) is younger than the first control log. `over`: as of `ElectedEpoch::stand`. Errors:
+/// kSuperseded, kFenced (a newer candidate is at work: look again), kWrongCluster, kNewerFormat,
+/// kStorage.
 [[nodiscard]] Result<Reign> begin_reign(storage::Volume& volume, base::BrokerId self,
                                         const std::optional<std::string>& cluster_id,
-                                        Founding founding = Founding::kAllowed);
+                                        Founding founding = Founding::kAllowed,
+                                        std::optional<base::ControllerEpoch> over = std::nullopt);
 
 }  // namespace kaas::cluster

@@ -247,15 +247,16 @@ namespace {
 
 Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::string& name,
                                                                  const Owner& owner) {
-    const bool over = owner.broker == self_.broker && owner.incarnation != self_.incarnation;
-    if (!over) return read_and_tell(volume_, name);
     std::shared_ptr<Known> known;
     {
         base::MutexLock lock(mutex_);
-        auto& place = known_[name];
-        if (place == nullptr) place = std::make_shared<Known>();
-        known = place;
+        if (is_over(owner)) {
+            auto& place = known_[name];
+            if (place == nullptr) place = std::make_shared<Known>(owner.broker);
+            known = place;
+        }
     }
+    if (known == nullptr) return read_and_tell(volume_, name);
     base::MutexLock lock(known->mutex);
     if (known->image == nullptr) {
         KAAS_TRY_ASSIGN(image, read_and_tell(volume_, name));
@@ -265,6 +266,21 @@ Result<std::shared_ptr<const JournalImage>> JournalReaders::open(const std::stri
         known->image = std::move(image);
     }
     return known->image;
+}
+
+bool JournalReaders::is_over(const Owner& owner) const {
+    if (owner.incarnation == self_.incarnation) return false;
+    return owner.broker == self_.broker || (living_ && !living_->contains(owner.incarnation));
+}
+
+void JournalReaders::set_living(std::set<base::Incarnation> living) {
+    base::MutexLock lock(mutex_);
+    living_ = std::move(living);
+}
+
+void JournalReaders::forget_others() {
+    base::MutexLock lock(mutex_);
+    std::erase_if(known_, [&](const auto& entry) { return entry.second->broker != self_.broker; });
 }
 
 bool JournalReaders::is_unneeded(Known& known, const base::TopicPartition& partition,
@@ -284,6 +300,8 @@ void JournalReaders::superseded(const base::TopicPartition& partition, base::Lea
     {
         base::MutexLock lock(mutex_);
         std::erase_if(known_, [&](const auto& entry) {
+            // Others take what another broker led, too: its journal goes when none needs it.
+            if (entry.second->broker != self_.broker) return false;
             if (!is_unneeded(*entry.second, partition, epoch)) return false;
             unneeded.push_back(entry.first);
             return true;

@@ -8,6 +8,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -67,6 +69,13 @@ public:
     /// `self`: whose earlier incarnations are over, so that what was read of them stays true.
     JournalReaders(Volume& volume, Owner self) : volume_(volume), self_(self) {}
 
+    /// Incarnations of any broker that may still write on this volume; every other that ever had an
+    /// epoch here is over. Before the first call, only `self`'s own earlier ones are.
+    void set_living(std::set<base::Incarnation> living) KAAS_EXCLUDES(mutex_);
+    /// Nothing is being opened now: forgets what was read of other brokers' journals, which others
+    /// take care of, too.
+    void forget_others() KAAS_EXCLUDES(mutex_);
+
     /// What the journal `name` of `owner` holds; of one who may still write, as it is now.
     [[nodiscard]] Result<std::shared_ptr<const JournalImage>> open(const std::string& name,
                                                                    const Owner& owner)
@@ -79,16 +88,19 @@ public:
 
 private:
     struct Known {
+        const base::BrokerId broker;
         base::Mutex mutex;
         std::shared_ptr<const JournalImage> image KAAS_GUARDED_BY(mutex);
         std::unordered_set<JournalKey> needed KAAS_GUARDED_BY(mutex);
     };
+    [[nodiscard]] bool is_over(const Owner& owner) const KAAS_REQUIRES(mutex_);
     [[nodiscard]] static bool is_unneeded(Known& known, const base::TopicPartition& partition,
                                           base::LeaderEpoch epoch);
 
     Volume& volume_;
     const Owner self_;
     base::Mutex mutex_;
+    std::optional<std::set<base::Incarnation>> living_ KAAS_GUARDED_BY(mutex_);
     std::unordered_map<std::string, std::shared_ptr<Known>> known_ KAAS_GUARDED_BY(mutex_);
 };
 
