@@ -224,7 +224,10 @@ void Node::Impl::read(Ended ended) {
     next_look_ = options_.clock->now();
     switch (ended.how) {
         case LinkEnd::kGone:
-        case LinkEnd::kNotController: over_ = followed_.epoch; break;
+        case LinkEnd::kNotController:
+            over_ = followed_.epoch;
+            gone_ = ended.how == LinkEnd::kGone;
+            break;
         case LinkEnd::kStale: look_at_sessions(); break;
         case LinkEnd::kSilent: break;
         case LinkEnd::kRefused: {
@@ -282,7 +285,7 @@ bool Node::Impl::others_stay(const catalog::Image& image) const {
 void Node::Impl::announce_drain() {
     drain_told_ = true;
     if (role_ != Role::kReigning) {
-        uplink_->report({.intent = Report::Intent::kDrain});
+        if (uplink_) uplink_->report({.intent = Report::Intent::kDrain});
         return;
     }
     base::InlineExecutor here;
@@ -343,7 +346,7 @@ void Node::Impl::stand(base::Clock::Steady now, std::optional<base::ControllerEp
                                         is_signed ? Founding::kRefused : Founding::kAllowed, over);
     if (won) {
         auto taken = take_office(std::move(*won), joined_ ? now : sought_since_);
-        if (!taken) fail_start(std::move(taken).error());
+        if (!taken) not_taken(std::move(taken).error());
         return;
     }
     const auto& why = won.error();
@@ -355,6 +358,16 @@ void Node::Impl::stand(base::Clock::Steady now, std::optional<base::ControllerEp
     const bool news = why.context != why_without_office_;
     why_without_office_ = why.context;
     if (news) base::log::warn("cluster", "no new reign for now: {}", why_without_office_);
+}
+
+/// An office that is lost again in its first step is as one that was not won: among others,
+/// somebody else may have it.
+void Node::Impl::not_taken(Error why) {
+    const bool is_lost = role_ == Role::kReigning && !controller_->reigning();
+    if (alone() || (!joined_ && !is_lost)) return fail_start(std::move(why));
+    base::log::warn("cluster", "broker {} does not stay in office: {}", options_.id, why.context);
+    controller_->resign();
+    leave_office();
 }
 
 /// Partitions go on under the epochs that they have: it is the same broker, with the same sessions.
@@ -371,7 +384,7 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
                         alone() ? " again" : "", image->version().epoch);
         take(image);
     }
-    const bool is_missed = over_ == followed_.epoch && followed_.broker != options_.id;
+    const bool is_missed = gone_ && over_ == followed_.epoch && followed_.broker != options_.id;
     roll_call_->begin(image, is_missed ? std::optional(followed_.broker) : std::nullopt);
     over_.reset();
     controller_->begin(std::move(reign));

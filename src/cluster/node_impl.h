@@ -129,6 +129,7 @@ private:
     [[nodiscard]] base::ControllerEpoch table_epoch() const;
     [[nodiscard]] std::optional<base::ControllerEpoch> epoch_to_succeed(base::Clock::Steady now);
     void stand(base::Clock::Steady now, std::optional<base::ControllerEpoch> over);
+    void not_taken(Error why);
     Result<void> take_office(Reign reign, base::Clock::Steady sought);
     Result<void> register_here();
     [[nodiscard]] ControllerAddress own_address(
@@ -174,6 +175,7 @@ private:
     /// Its process is gone, or it says that it is over: nobody has to wait for its epoch to stand
     /// still.
     std::optional<base::ControllerEpoch> over_;
+    bool gone_ = false;  ///< the process of `over_` is
     base::Clock::Steady sought_since_{};
     base::Clock::Steady next_look_{};
     base::Clock::Steady next_beat_{};
