@@ -14,6 +14,8 @@
 #include "broker/health.h"
 #include "broker/internal_listener.h"
 #include "broker/log_settings.h"
+#include "broker/peers/broker_calls.h"
+#include "broker/peers/remote_ends.h"
 #include "broker/peers/transaction_peers.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
@@ -36,6 +38,7 @@
 #include "telemetry/health_server.h"
 #include "wire/api.h"
 #include "wire/messages/api_versions.h"
+#include "wire/messages/list_offsets.h"
 
 #include <fmt/format.h>
 
@@ -207,6 +210,7 @@ private:
             link_->run_and_wait([this] {
                 peers_.reset();
                 transaction_peers_->end();
+                end_calls_->end();
             });
         }
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
@@ -348,7 +352,9 @@ private:
         options.on_image = [this](const catalog::ImagePtr& next) {
             topic_metrics_.apply(next);
             coordination_.apply(next);
-            if (transaction_peers_) transaction_peers_->apply(next);
+            if (!link_) return;
+            transaction_peers_->apply(next);
+            link_->post([this, next] { end_calls_->apply(*next); });
         };
         options.on_lost = [this](const cluster::Error& error) { options_.on_lost(error.context); };
         auto node = cluster::Node::start(std::move(options));
@@ -370,6 +376,11 @@ private:
         internal_->trust(std::move(*secret));
         peers_ = std::make_unique<client::Peers>(channel);
         transaction_peers_ = std::make_unique<TransactionPeers>(*link_, channel);
+        end_calls_ = std::make_unique<BrokerCalls>(channel);
+        remote_ends_ = std::make_unique<RemoteEnds>(
+            *link_, base::Clock::system(), [this](auto to, const auto& request, auto done) {
+                end_calls_->call<wire::ListOffsetsRequest>(to, request, std::move(done));
+            });
         return std::make_shared<cluster::ControllerLink>(cluster::ControllerLink::Options{
             .reactor = link_.get(),
             .channel = channel,
@@ -390,17 +401,28 @@ private:
         });
     }
 
-    /// Of partitions that this broker leads.
     GroupLag::EndOffset end_offsets() {
         auto partitions = std::make_shared<cluster::PartitionReader>(node_->partitions().reader());
-        return [partitions](const coordinator::GroupSlot::CommittedOffset& committed)
+        return [this, partitions](const coordinator::GroupSlot::CommittedOffset& committed)
                    -> std::optional<base::Offset> {
             const bool has_id = !committed.topic_id.uuid.is_zero();
             const auto hosted = has_id ? partitions->find(committed.topic_id, committed.partition)
                                        : partitions->find(committed.topic, committed.partition);
-            if (hosted.log == nullptr) return std::nullopt;
-            return hosted.log->view().high_watermark;
+            if (hosted.log != nullptr) return hosted.log->view().high_watermark;
+            const auto& image = partitions->image();
+            return end_elsewhere(
+                image, has_id ? image.topic(committed.topic_id) : image.topic(committed.topic),
+                committed.partition);
         };
+    }
+    [[nodiscard]] std::optional<base::Offset> end_elsewhere(const catalog::Image& image,
+                                                            const catalog::Topic* topic,
+                                                            base::PartitionId partition) {
+        const auto* known = topic == nullptr ? nullptr : topic->partition(partition);
+        if (!remote_ends_ || known == nullptr) return std::nullopt;
+        const auto leader = image.leader(*known);
+        if (leader == catalog::kNoBroker || leader == config_.node_id) return std::nullopt;
+        return remote_ends_->look(leader, topic->name, partition);
     }
 
     void make_services() {
@@ -509,6 +531,8 @@ private:
     std::unique_ptr<net::Reactor> link_;
     std::unique_ptr<client::Peers> peers_;
     std::unique_ptr<TransactionPeers> transaction_peers_;
+    std::unique_ptr<BrokerCalls> end_calls_;
+    std::unique_ptr<RemoteEnds> remote_ends_;
     std::unique_ptr<cluster::Node> node_;
     std::optional<storage::LogCleaner> cleaner_;
     std::optional<FetchSessions> fetch_sessions_;

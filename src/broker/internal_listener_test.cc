@@ -191,7 +191,7 @@ TEST_F(InternalListenerTest, ServesABrokerThatKnowsTheSecret) {
             for (const auto& api : (*answer)->api_keys) keys.push_back(api.api_key);
             return keys;
         });
-    EXPECT_THAT(keys, ElementsAre(17, 18, 24, 27, 36, 58, 62, 63, 67));
+    EXPECT_THAT(keys, ElementsAre(2, 17, 18, 24, 27, 36, 58, 62, 63, 67));
     EXPECT_TRUE(
         call(wire::WriteTxnMarkersRequest{}, 1, [](auto answer) { return answer.has_value(); }));
     EXPECT_EQ(call(wire::SaslHandshakeRequest{.mechanism = "SCRAM-SHA-512"}, 1,
@@ -215,7 +215,7 @@ TEST_F(InternalListenerTest, ServesAStrangerNothingButItsFirstSteps) {
     auto peer = stranger();
     std::string frame;
     ask(peer, wire::ApiVersionsRequest{}, 0);
-    EXPECT_EQ(answer<wire::ApiVersionsResponse>(peer, 0, frame)->api_keys.size(), 9U);
+    EXPECT_EQ(answer<wire::ApiVersionsResponse>(peer, 0, frame)->api_keys.size(), 10U);
     ask(peer, wire::WriteTxnMarkersRequest{}, 1);
     EXPECT_TRUE(peer.at_end());
     auto early = stranger();

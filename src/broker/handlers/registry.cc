@@ -138,11 +138,11 @@ constexpr Handler kClientHandlers[] = {
 static_assert(std::ranges::is_sorted(kClientHandlers, {}, &Handler::key));
 
 constexpr Handler kBrokerHandlers[] = {
-    handler<&sasl_handshake>(),        handler<&api_versions>(),
-    handler<&add_partitions_to_txn>(), handler<&write_txn_markers>(),
-    handler<&sasl_authenticate>(),     handler<&envelope>(),
-    handler<&broker_registration>(),   handler<&broker_heartbeat>(),
-    handler<&allocate_producer_ids>(),
+    handler<&list_offsets>(),      handler<&sasl_handshake>(),
+    handler<&api_versions>(),      handler<&add_partitions_to_txn>(),
+    handler<&write_txn_markers>(), handler<&sasl_authenticate>(),
+    handler<&envelope>(),          handler<&broker_registration>(),
+    handler<&broker_heartbeat>(),  handler<&allocate_producer_ids>(),
 };
 static_assert(std::ranges::is_sorted(kBrokerHandlers, {}, &Handler::key));
 
