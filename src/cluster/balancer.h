@@ -54,7 +54,8 @@ private:
 
 /// Places `count` new partitions with `factor` replicas each, cut to the brokers there are (DESIGN
 /// 8). Goes round, so that leaders get even shares of what is created, and each rack has a replica
-/// before one has two (Apache `StripedReplicaPlacer`); each on its least used volume. Empty when no broker may get any.
+/// before one has two (Apache `StripedReplicaPlacer`); each on its least used volume. Empty when no
+/// broker may get any.
 [[nodiscard]] std::vector<Placement> place(const catalog::Image& image, std::size_t count,
                                            std::size_t factor, VolumeUse use);
 

@@ -320,6 +320,17 @@ void Controller::applied(base::BrokerId broker, catalog::ImageVersion version, b
     });
 }
 
+Report Controller::hand_over() {
+    base::MutexLock lock(mutex_);
+    auto told = std::exchange(reports_, {});
+    Report report;
+    report.released.assign(told.released.begin(), told.released.end());
+    report.moved = std::move(told.moved);
+    report.opened.assign(told.opened.begin(), told.opened.end());
+    report.reclaimed.assign(told.reclaimed.begin(), told.reclaimed.end());
+    return report;
+}
+
 base::Clock::Steady Controller::step() {
     std::vector<Job> jobs;
     Reports reports;

@@ -8,6 +8,7 @@
 #include "cluster/admin.h"
 #include "cluster/draft.h"
 #include "cluster/error.h"
+#include "cluster/link_messages.h"
 #include "cluster/mover.h"
 #include "cluster/reign.h"
 
@@ -101,6 +102,10 @@ public:
     /// every push up to it: it routes by it, and the logs that the image gave it are open, or have
     /// failed.
     void applied(base::BrokerId broker, catalog::ImageVersion version, bool and_before = false);
+
+    /// Between reigns: what holders have told it and no reign of it has acted on, for the
+    /// controller of another process.
+    [[nodiscard]] Report hand_over() KAAS_EXCLUDES(mutex_);
 
     /// Does all that waits, and answers what is due. Gives the time by which it wants to be called
     /// again.

@@ -163,6 +163,7 @@ void Node::Impl::read(Registered) {
     registered_ = true;
     duplicate_since_.reset();
     over_.reset();
+    silent_.reset();
     base::log::info("cluster", "broker {} is registered with controller {}, epoch {}", options_.id,
                     followed_.broker, followed_.epoch);
     uplink_->watch(table_->image()->version());
@@ -229,7 +230,7 @@ void Node::Impl::read(Ended ended) {
             gone_ = ended.how == LinkEnd::kGone;
             break;
         case LinkEnd::kStale: look_at_sessions(); break;
-        case LinkEnd::kSilent: break;
+        case LinkEnd::kSilent: silent_ = followed_.epoch; break;
         case LinkEnd::kRefused: {
             const auto now = options_.clock->now();
             if (!duplicate_since_) duplicate_since_ = now;
@@ -271,6 +272,10 @@ void Node::Impl::leave_office() {
     if (alone() && why && why->code == ErrorCode::kFenced) lost(*why);
     sought_since_ = options_.clock->now();
     next_look_ = sought_since_;
+    if (alone()) return;
+    over_ = table_epoch();  // nobody has to wait for its counter
+    gone_ = false;
+    if (uplink_) uplink_->report(controller_->hand_over());
 }
 
 /// True when a living broker is there that stays.
@@ -297,20 +302,29 @@ void Node::Impl::announce_drain() {
 
 base::Clock::Steady Node::Impl::seek() {
     const auto now = options_.clock->now();
-    if (role_ == Role::kFollowing && registered_) return base::Clock::Steady::max();
     if (now < next_look_) return next_look_;
+    if (role_ == Role::kFollowing && registered_) {
+        // So that when the controller falls silent, it is known whether it still counts.
+        (void)election_->look(now);
+        return next_look_ = now + options_.beat_interval;
+    }
     if (alone()) {
         if (candidacy_ && now < candidacy_->due()) return candidacy_->due();
         stand(now, std::nullopt);
         return role_ == Role::kReigning ? now : candidacy_ ? candidacy_->due() : now;
     }
     next_look_ = now + (now - sought_since_ < kQuickLooks ? kFirstLook : kLaterLook);
-    if (role_ == Role::kSeeking) {
-        const auto address = newest_address(*survey_.cluster);
-        if (address && *address && is_worth_following(**address)) follow(**address);
-    }
-    if (role_ != Role::kFollowing || now - sought_since_ >= options_.session_timeout) {
+    const auto address = newest_address(*survey_.cluster);
+    const bool is_known = address && *address && is_worth_following(**address);
+    const bool is_news = is_known && (*address)->epoch > followed_.epoch;
+    // One that was silent is asked again, unless it does not count any more either.
+    const bool is_doubtful = !is_known || silent_ == (*address)->epoch;
+    const bool has_waited = now - sought_since_ >= options_.session_timeout;
+    if (!is_news && (is_doubtful || has_waited)) {
         if (const auto over = epoch_to_succeed(now)) stand(now, over);
+    }
+    if (is_known && (role_ == Role::kSeeking || (role_ == Role::kFollowing && is_news))) {
+        follow(**address);
     }
     return role_ == Role::kReigning ? now : next_look_;
 }
@@ -384,9 +398,11 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
                         alone() ? " again" : "", image->version().epoch);
         take(image);
     }
-    const bool is_missed = gone_ && over_ == followed_.epoch && followed_.broker != options_.id;
+    const bool is_missed = ((gone_ && over_ == followed_.epoch) || silent_ == followed_.epoch) &&
+                           followed_.broker != options_.id;
     roll_call_->begin(image, is_missed ? std::optional(followed_.broker) : std::nullopt);
     over_.reset();
+    silent_.reset();
     controller_->begin(std::move(reign));
     next_beat_ = options_.clock->now();
     KAAS_TRY(register_here());

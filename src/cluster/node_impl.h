@@ -175,7 +175,8 @@ private:
     /// Its process is gone, or it says that it is over: nobody has to wait for its epoch to stand
     /// still.
     std::optional<base::ControllerEpoch> over_;
-    bool gone_ = false;  ///< the process of `over_` is
+    bool gone_ = false;                            ///< the process of `over_` is
+    std::optional<base::ControllerEpoch> silent_;  ///< whose controller did not answer
     base::Clock::Steady sought_since_{};
     base::Clock::Steady next_look_{};
     base::Clock::Steady next_beat_{};
