@@ -49,6 +49,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -336,15 +337,7 @@ private:
             .segments = config_.settings.log_retention_check_interval_ms,
             .producers = config_.settings.producer_id_expiration_check_interval_ms,
         };
-        if (internal_) {
-            options.sharing = cluster::Sharing::kShared;
-            options.session_timeout = config_.settings.broker_session_timeout_ms;
-            options.death_grace = config_.settings.kaas_death_grace_ms;
-            options.uplink = [this](storage::Volume& volume) { return join_others(volume); };
-            options.probe = [this](const catalog::Broker& broker, auto told) {
-                probe(broker, std::move(told));
-            };
-        }
+        if (internal_) share_volumes(options);
         options.transaction_max_timeout = config_.settings.transaction_max_timeout_ms;
         options.slot_host = &coordination_;
         options.io_pool = &io_pool_;
@@ -363,6 +356,15 @@ private:
         return {};
     }
 
+    void share_volumes(cluster::NodeOptions& options) {
+        options.sharing = cluster::Sharing::kShared;
+        options.session_timeout = config_.settings.broker_session_timeout_ms;
+        options.death_grace = config_.settings.kaas_death_grace_ms;
+        options.uplink = [this](storage::Volume& volume) { return join_others(volume); };
+        options.probe = [this](const catalog::Broker& broker, auto told) {
+            probe(broker, std::move(told));
+        };
+    }
     /// The ways to brokers of other processes, and who may come here from them.
     cluster::Result<std::shared_ptr<cluster::Uplink>> join_others(storage::Volume& volume) {
         auto secret = security::cluster_secret(volume);

@@ -58,7 +58,8 @@ std::vector<std::byte> serialized_principal(std::string_view principal) {
                                                              : principal.substr(colon + 1));
     wire::Writer out;
     out.int16(wire::DefaultPrincipalData::kMaxVersion);
-    (void)wire::encode(out, data, wire::DefaultPrincipalData::kMaxVersion);  // fits: it is short
+    [[maybe_unused]] const auto fits =
+        wire::encode(out, data, wire::DefaultPrincipalData::kMaxVersion);
     const auto bytes = out.view();
     return {bytes.begin(), bytes.end()};
 }

@@ -11,6 +11,7 @@
 #include "storage/partition_log.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace kaas::broker {

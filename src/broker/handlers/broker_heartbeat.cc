@@ -9,7 +9,6 @@
 #include "cluster/roll_call.h"
 #include "wire/error_code.h"
 
-#include <string>
 #include <utility>
 #include <variant>
 

@@ -13,7 +13,6 @@
 #include "wire/reader.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
