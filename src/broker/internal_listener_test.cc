@@ -36,7 +36,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -55,6 +54,15 @@ using testing::ElementsAre;
 using wire::ErrorCode;
 
 class InternalListenerTest : public testing::Test {
+public:
+    ~InternalListenerTest() override {
+        listener_.reactor().run_and_wait([&] { channel_.reset(); });
+        listener_.stop(0ms);
+        node_->stop(0ms);
+        coordination_->stop();
+        pool_.stop();
+    }
+
 protected:
     InternalListenerTest() {
         auto endpoint = listener_.listen({.bind = {"127.0.0.1", 0}, .advertised = {"here", 0}});
@@ -64,14 +72,6 @@ protected:
         listener_.trust("secret");
         listener_.start();
     }
-    ~InternalListenerTest() override {
-        listener_.reactor().run_and_wait([&] { channel_.reset(); });
-        listener_.stop(0ms);
-        node_->stop(0ms);
-        coordination_->stop();
-        pool_.stop();
-    }
-
     void start_services() {
         cluster::NodeOptions options;
         options.volumes = {{"main", &volume_}};

@@ -253,12 +253,13 @@ private:
 };
 
 class ChannelTest : public testing::Test {
-protected:
+public:
     ~ChannelTest() override {
         resolver_.stop();
         reactor_.run_and_wait([&] { channel_.reset(); });
     }
 
+protected:
     void make(std::uint16_t port, const std::string& host = "127.0.0.1",
               base::Executor* resolver = nullptr,
               const std::optional<Channel::Credentials>& credentials = {}) {

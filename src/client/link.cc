@@ -26,7 +26,7 @@
 #include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/socket.h>  // NOLINT(misc-include-cleaner): it includes what has the constants
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
+#include <expected>
 #include <limits>
 #include <memory>
 #include <span>
@@ -481,7 +481,7 @@ void Link::finish_ended() {
         one.splice(one.end(), calls, calls.begin());
         one.front().patience.cancel();
         // Whether it could decode is of no matter: there was nothing to decode.
-        (void)one.front().finish(std::unexpected(why));
+        [[maybe_unused]] const auto decoded = one.front().finish(std::unexpected(why));
     }
 }
 

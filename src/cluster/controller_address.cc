@@ -14,14 +14,12 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace kaas::cluster {
 namespace {
@@ -84,7 +82,7 @@ void tell_address(storage::Volume& volume, const ControllerAddress& address) {
     for (const auto& name : *names) {
         const auto epoch = epoch_of(name);
         if (!epoch || *epoch >= address.epoch) continue;
-        (void)volume.unlink(path_of(*epoch));  // a file that stays is only old
+        [[maybe_unused]] const auto gone = volume.unlink(path_of(*epoch));  // one that stays is old
     }
 }
 

@@ -209,10 +209,11 @@ struct Said {
 };
 
 class ControllerLinkTest : public testing::Test {
-protected:
-    ControllerLinkTest() { make({}); }
+public:
     ~ControllerLinkTest() override { link_.reset(); }
 
+protected:
+    ControllerLinkTest() { make({}); }
     struct Pace {
         std::chrono::milliseconds heartbeat = 5ms;
         std::chrono::milliseconds timeout = kPatience;

@@ -231,7 +231,7 @@ private:
         std::vector<int> all;
         for (const auto& [id, broker] : world_.image().brokers()) all.push_back(id.value());
         std::ranges::shuffle(all, random_);
-        all.resize(static_cast<std::size_t>(1 + below(static_cast<int>(all.size()))));
+        all.resize(static_cast<std::size_t>(below(static_cast<int>(all.size()))) + 1);
         return all;
     }
     void place() {

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto heard = cluster::parse_news(text)) {
         KAAS_ASSERT(cluster::parse_news(cluster::to_text(*heard)));
         if (const auto* picture = std::get_if<std::shared_ptr<const std::string>>(&*heard)) {
-            (void)cluster::parse_picture_text(**picture);
+            [[maybe_unused]] const auto image = cluster::parse_picture_text(**picture);
         }
     }
     return 0;

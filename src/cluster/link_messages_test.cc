@@ -19,12 +19,11 @@
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace kaas::cluster {

@@ -417,8 +417,8 @@ void Node::Impl::stop(std::chrono::milliseconds patience) {
         base::InlineExecutor here;
         controller_->remove_broker(options_.id, {&here, [](Result<std::monostate>) {}});
         controller_->resign();
-        roll_call_->end();
     }
+    if (roll_call_) roll_call_->close();
     if (alone()) end_sessions();
     if (role_ == Role::kFollowing) {
         uplink_->report({.intent = Report::Intent::kLeave});

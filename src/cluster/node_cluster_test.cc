@@ -51,11 +51,12 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 30s;
 
 class NodeClusterTest : public ::testing::Test {
-protected:
+public:
     ~NodeClusterTest() override {
         for (auto& [id, node] : nodes_) end(id, node);
     }
 
+protected:
     static std::uint16_t port_of(int id) { return static_cast<std::uint16_t>(9000 + id); }
 
     NodeOptions options(int id) {

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <set>
@@ -305,7 +306,7 @@ base::Clock::Steady Node::Impl::seek() {
     if (now < next_look_) return next_look_;
     if (role_ == Role::kFollowing && registered_) {
         // So that when the controller falls silent, it is known whether it still counts.
-        (void)election_->look(now);
+        [[maybe_unused]] const auto seen = election_->look(now);
         return next_look_ = now + options_.beat_interval;
     }
     if (alone()) {
@@ -526,7 +527,9 @@ void Node::Impl::reigns_since(base::Clock::Steady sought) {
 
 /// The controller does not know a session of this life: perhaps it is marked.
 void Node::Impl::look_at_sessions() {
-    for (const auto& member : members()) (void)member.session->confirm();
+    for (const auto& member : members()) {
+        [[maybe_unused]] const auto checked = member.session->confirm();  // which remembers
+    }
     renew_fenced_sessions();
 }
 

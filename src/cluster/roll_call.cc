@@ -93,6 +93,12 @@ void RollCall::end() {
     say(std::move(saying));
 }
 
+void RollCall::close() {
+    end();
+    base::MutexLock lock(late_mutex_);
+    closed_ = true;
+}
+
 void RollCall::pushed(const Push& push) {
     Saying saying;
     {
@@ -240,7 +246,10 @@ void RollCall::mark_all(base::BrokerId id, const Sessions& sessions, Saying& say
                           [weak = weak_from_this(), reign, id, volume,
                            incarnation](const Result<void>& outcome) {
                               auto self = weak.lock();
-                              if (self) self->marked(reign, id, volume, incarnation, outcome);
+                              if (!self) return;
+                              base::MutexLock lock(self->late_mutex_);
+                              if (self->closed_) return;
+                              self->marked(reign, id, volume, incarnation, outcome);
                           });
         });
     }
@@ -424,6 +433,8 @@ void RollCall::probe(base::BrokerId id, Saying& saying) {
         options_.probe(*broker, [weak = weak_from_this(), reign, id = broker->id](bool refused) {
             auto self = weak.lock();
             if (!self || !refused) return;
+            base::MutexLock late(self->late_mutex_);
+            if (self->closed_) return;
             {
                 base::MutexLock lock(self->mutex_);
                 auto seen = self->seen_.find(id);

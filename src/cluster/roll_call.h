@@ -71,6 +71,8 @@ public:
     void begin(catalog::ImagePtr image, std::optional<base::BrokerId> missed);
     /// The reign is over: all that waits gets kNotController.
     void end();
+    /// The process ends: what `Options` points to may go when this returns.
+    void close() KAAS_EXCLUDES(late_mutex_);
     /// What brokers are told from now on.
     void pushed(const Push& push);
 
@@ -154,6 +156,9 @@ private:
 
     const Options options_;
     base::InlineExecutor here_;
+    /// Held while a mark or probe that came back is worked on.
+    base::Mutex late_mutex_;
+    bool closed_ KAAS_GUARDED_BY(late_mutex_) = false;
     mutable base::Mutex mutex_;
     bool reigns_ KAAS_GUARDED_BY(mutex_) = false;
     std::uint64_t reign_ KAAS_GUARDED_BY(mutex_) = 0;  ///< marks of an earlier one change nothing

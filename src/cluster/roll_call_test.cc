@@ -23,12 +23,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 namespace kaas::cluster {

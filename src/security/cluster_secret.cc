@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>

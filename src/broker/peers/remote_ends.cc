@@ -4,9 +4,13 @@
 #include "wire/error_code.h"
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {

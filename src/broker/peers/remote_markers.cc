@@ -4,11 +4,10 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 namespace {

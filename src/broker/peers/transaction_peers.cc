@@ -1,6 +1,7 @@
 #include "broker/peers/transaction_peers.h"
 
 #include <utility>
+#include <vector>
 
 namespace kaas::broker {
 
