@@ -23,11 +23,13 @@
 
 #include <fmt/format.h>
 
+#include <asm-generic/socket.h>
 #include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>  // NOLINT(misc-include-cleaner): it includes what has the constants
+#include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
