@@ -196,18 +196,20 @@ protected:
     int served(base::TopicId topic) {
         int count = 0;
         const auto ids = connected();
-        const auto* known = image(ids.front())->topic(topic);
+        const auto first = image(ids.front());
+        const auto* known = first->topic(topic);
         if (known == nullptr) return 0;
         for (std::size_t i = 0; i < known->partitions.size(); ++i) {
             const base::PartitionId partition(static_cast<std::int32_t>(i));
             int serving = 0;
             for (const int id : ids) {
-                const auto* there = image(id)->topic(topic);
+                const auto seen = image(id);
+                const auto* there = seen->topic(topic);
                 if (there == nullptr || there->partitions.size() <= i) return 0;
                 if (there->partitions[i].leader != known->partitions[i].leader) return 0;
                 auto reader = at(id).partitions().reader();
                 const bool serves = reader.find(topic, partition).state == Hosting::kServing;
-                const bool leads = image(id)->leader(there->partitions[i]) == base::BrokerId(id);
+                const bool leads = seen->leader(there->partitions[i]) == base::BrokerId(id);
                 if (serves != leads) return 0;
                 if (serves) ++serving;
             }

@@ -285,7 +285,7 @@ def test_bad_requests_are_counted_by_cause_and_do_not_flood_the_log(kaas):
     seconds = time.monotonic() - began
     metrics = get(kaas, "/metrics")[1]
     counted = dict(re.findall(r'^kaas_requests_refused_total.reason="(.*)". (\d+)$', metrics, re.M))
-    assert counted == dict.fromkeys(bad, "100")
+    assert counted == {**dict.fromkeys(bad, "100"), "unauthenticated": "0"}
     lines = [line for line in kaas.log().splitlines() if "closing the connection of" in line]
     assert len(lines) <= 5 * (seconds + 2)
     assert re.search(r"connection of 127\.0\.0\.1:\d+: ", lines[0])
