@@ -152,7 +152,9 @@ struct Difference {
     std::string_view reason;
 };
 constexpr Difference kDifferences[] = {
+    {"broker.heartbeat.interval.ms", "500: a drain and a report wait for nobody"},
     {"broker.id", "has a default, 1: nothing needs to be configured"},
+    {"broker.session.timeout.ms", "6000: a silent broker is replaced sooner"},
     {"controller.listener.names", "has a default, none: there is no KRaft controller"},
     {"flush.messages", "1: every acknowledged record is synced"},
     {"listeners", "the default listens on this machine alone"},
