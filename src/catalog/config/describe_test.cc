@@ -152,7 +152,7 @@ struct Difference {
     std::string_view reason;
 };
 constexpr Difference kDifferences[] = {
-    {"broker.heartbeat.interval.ms", "500: a drain and a report wait for nobody"},
+    {"broker.heartbeat.interval.ms", "500: often enough for a session timeout of 6000"},
     {"broker.id", "has a default, 1: nothing needs to be configured"},
     {"broker.session.timeout.ms", "6000: a silent broker is replaced sooner"},
     {"controller.listener.names", "has a default, none: there is no KRaft controller"},
