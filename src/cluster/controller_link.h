@@ -24,7 +24,6 @@ public:
         client::Channel::Options channel;  ///< what all channels share
         std::chrono::milliseconds heartbeat_interval{500};
         std::chrono::milliseconds session_timeout{6'000};
-        std::chrono::milliseconds death_grace{300};
     };
     explicit ControllerLink(Options options);
     ~ControllerLink() override;

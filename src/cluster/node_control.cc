@@ -106,24 +106,26 @@ void Node::Impl::applied(catalog::ImageVersion version) {
         applied_.erase(version);
         and_before = pictures_.erase(version) > 0;
     }
-    if (controller_->reigning()) return controller_->applied(options_.id, version, and_before);
-    if (uplink_) uplink_->report({.applied = {{version, and_before}}});
+    if (!reports_elsewhere()) return controller_->applied(options_.id, version, and_before);
+    uplink_->report({.applied = {{version, and_before}}});
 }
 
+bool Node::Impl::reports_elsewhere() const { return uplink_ && !controller_->reigning(); }
+
 void Node::Impl::opened(std::vector<catalog::OpenedEpoch> epochs) {
-    if (controller_->reigning() || !uplink_) return controller_->opened(std::move(epochs));
+    if (!reports_elsewhere()) return controller_->opened(std::move(epochs));
     uplink_->report({.opened = std::move(epochs)});
 }
 void Node::Impl::released(std::vector<catalog::PartitionEpoch> epochs) {
-    if (controller_->reigning() || !uplink_) return controller_->released(std::move(epochs));
+    if (!reports_elsewhere()) return controller_->released(std::move(epochs));
     uplink_->report({.released = std::move(epochs)});
 }
 void Node::Impl::moved(std::vector<MovedEpoch> epochs) {
-    if (controller_->reigning() || !uplink_) return controller_->moved(std::move(epochs));
+    if (!reports_elsewhere()) return controller_->moved(std::move(epochs));
     uplink_->report({.moved = std::move(epochs)});
 }
 void Node::Impl::reclaimed(base::TopicId topic) {
-    if (controller_->reigning() || !uplink_) return controller_->reclaimed(topic);
+    if (!reports_elsewhere()) return controller_->reclaimed(topic);
     uplink_->report({.reclaimed = {topic}});
 }
 

@@ -110,6 +110,7 @@ private:
     void listen_to_uplink();
 
     // Reports of the tables, to whoever is the controller. Any thread.
+    [[nodiscard]] bool reports_elsewhere() const;
     void applied(catalog::ImageVersion version) KAAS_EXCLUDES(applied_mutex_);
     void opened(std::vector<catalog::OpenedEpoch> epochs);
     void released(std::vector<catalog::PartitionEpoch> epochs);
