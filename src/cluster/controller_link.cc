@@ -125,10 +125,12 @@ public:
     void report(Report report) {
         report.add(std::move(pending_));
         pending_ = std::move(report);
+        heard_ = false;
         beat();
     }
 
     void when_heard(base::Executor::Work told) {
+        if (heard_) return told();
         told_ = std::move(told);
         if (!beating_) beat();
     }
@@ -137,6 +139,7 @@ public:
         ++following_;
         registered_ = false;
         beating_ = false;
+        heard_ = false;
         beat_timer_.cancel();
         reports_.reset();
         news_.reset();
@@ -181,6 +184,7 @@ private:
                 const bool told_all =
                     pending_.empty() && pending_.intent == std::exchange(under_way_, {}).intent;
                 if (!told_all) return beat();
+                heard_ = true;
                 if (told_) std::exchange(told_, {})();
                 beat_timer_.arm(options_.heartbeat_interval, [this] { beat(); });
             });
@@ -206,6 +210,7 @@ private:
     std::uint64_t following_ = 0;  ///< answers of an earlier one are late
     bool registered_ = false;
     bool beating_ = false;
+    bool heard_ = false;  ///< by the controller of now: all that there was to report
     base::Clock::Steady answered_{};
     base::Executor::Work told_;  ///< once nothing is left to report
     Report pending_;

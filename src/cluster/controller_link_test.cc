@@ -446,6 +446,17 @@ TEST_F(ControllerLinkTest, IntentIsSaidAtOnceBehindAHeartbeatUnderWay) {
     EXPECT_TRUE(flushed.get());
 }
 
+TEST_F(ControllerLinkTest, FlushOfWhatWasHeardWaitsForNoHeartbeat) {
+    make({.heartbeat = 1h});
+    Peer peer;
+    auto heartbeat = follow(peer);
+    link_->report(released(7));
+    heartbeat.answer();
+    peer.report().answer();
+    EXPECT_TRUE(link_->flush(kPatience));
+    EXPECT_TRUE(link_->flush(kPatience)) << "the next heartbeat is an hour away";
+}
+
 TEST_F(ControllerLinkTest, FlushSaysWhenNobodyHasHeard) {
     Peer peer;
     auto heartbeat = follow(peer);
