@@ -23,23 +23,19 @@
 // Unsynced bytes live in this process, so killing it loses them too. A failed fsync does what
 // Linux does: the bytes can still be read, and no later fsync writes them.
 
+#include "control.h"
 #include "disk.h"
 #include "harm.h"
 
 #include <fmt/format.h>
 
-#include <asm-generic/errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
 #include <fuse3/fuse_opt.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -48,30 +44,13 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
-#include <utility>
 
 namespace kaas::chaos {
 namespace {
-
-/// Those that tests inject, by the names that they have in C.
-std::optional<int> errno_of(std::string_view name) {
-    static constexpr std::pair<std::string_view, int> kNames[] = {
-        {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},
-        {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"ESTALE", ESTALE},
-        {"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EAGAIN", EAGAIN},
-    };
-    for (const auto& [text, number] : kNames) {
-        if (text == name) return number;
-    }
-    return std::nullopt;
-}
 
 struct World {
     Harm harm;
@@ -87,7 +66,7 @@ const std::string& directory_of(const fuse_file_info* info) {
 }
 // NOLINTEND(performance-no-int-to-ptr)
 int harm(std::string_view operation, const std::string& path) {
-    return -world().harm.meet(operation, path).error;
+    return -world().harm.meet(operation, path, fuse_interrupted).error;
 }
 
 // ---- The operations of FUSE.
@@ -123,7 +102,7 @@ int on_read(const char*, char* into, std::size_t size, off_t offset, fuse_file_i
 
 int on_write(const char*, const char* bytes, std::size_t size, off_t offset, fuse_file_info* info) {
     auto& handle = handle_of(info);
-    const auto verdict = world().harm.meet("write", handle.path);
+    const auto verdict = world().harm.meet("write", handle.path, fuse_interrupted);
     if (verdict.error != 0) return -verdict.error;
     if (verdict.half && size > 1) size /= 2;
     const int failed = world().disk.write(*handle.node, std::string(bytes, size),
@@ -252,119 +231,23 @@ fuse_operations operations() {
 // ---- The socket.
 
 std::string obey(World& world, const std::string& line) {
-    using Kind = Harm::Rule::Kind;
     std::istringstream words(line);
     std::string verb;
     words >> verb;
-    Harm::Rule rule{.kind = Kind::kFail, .operation = "write", .glob = {}};
-    if (verb == "fail") {
-        std::string name;
-        words >> rule.operation >> name >> rule.left >> rule.glob;
-        const auto error = errno_of(name);
-        if (!error) return "error: no such errno";
-        rule.error = *error;
-    } else if (verb == "short") {
-        rule.kind = Kind::kShort;
-        words >> rule.left >> rule.glob;
-    } else if (verb == "delay") {
-        rule.kind = Kind::kDelay;
-        std::int64_t microseconds = 0;
-        words >> rule.operation >> microseconds >> rule.glob;
-        rule.delay = std::chrono::microseconds(microseconds);
-    } else if (verb == "hang") {
-        rule.kind = Kind::kHang;
-        words >> rule.operation >> rule.glob;
-    } else if (verb == "count") {
-        std::string operation;
-        words >> operation;
-        return fmt::format("ok {}", world.harm.count(operation));
-    } else if (verb == "size") {
+    if (const auto answer = world.harm.obey(verb, words)) return *answer;
+    if (verb == "size") {
         std::uint64_t bytes = 0;
         if (!(words >> bytes)) return "error: how large?";
         world.disk.limit_to(bytes);
-        return "ok";
-    } else if (verb == "clear") {
-        world.harm.clear();
-        return "ok";
     } else if (verb == "cut") {
         world.harm.set_dead(true);
         world.disk.lose_unsynced();
-        return "ok";
     } else if (verb == "boot") {
         world.harm.set_dead(false);
-        return "ok";
     } else {
         return "error: no such command";
     }
-    if (words.fail() || rule.glob.empty()) return "error: words are missing";
-    world.harm.add(std::move(rule));
     return "ok";
-}
-
-/// Obeys what comes over a socket, on a thread of its own. One client at a time: a test has one.
-class Control {
-public:
-    Control(World& world, int listener)
-        : world_(world), listener_(listener), thread_([this] { serve(); }) {}
-    ~Control() {
-        ::shutdown(listener_, SHUT_RDWR);
-        {
-            const std::lock_guard lock(mutex_);
-            ended_ = true;
-            if (client_ >= 0) ::shutdown(client_, SHUT_RDWR);
-        }
-        thread_.join();
-    }
-    Control(const Control&) = delete;
-    Control& operator=(const Control&) = delete;
-
-private:
-    void serve() {
-        for (;;) {
-            const int client = ::accept(listener_, nullptr, nullptr);
-            if (client < 0 || !hold(client)) return;
-            talk(client);
-            hold(-1);
-            ::close(client);
-        }
-    }
-
-    /// False when it ends.
-    bool hold(int client) {
-        const std::lock_guard lock(mutex_);
-        client_ = client;
-        return !ended_;
-    }
-
-    void talk(int client) {
-        std::string text;
-        char part[512];
-        for (ssize_t got = 0; (got = ::read(client, part, sizeof(part))) > 0;) {
-            text.append(part, static_cast<std::size_t>(got));
-            for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-                const auto answer = obey(world_, text.substr(0, end)) + '\n';
-                text.erase(0, end + 1);
-                if (::write(client, answer.data(), answer.size()) < 0) return;
-            }
-        }
-    }
-
-    World& world_;
-    const int listener_;
-    std::mutex mutex_;
-    int client_ = -1;
-    bool ended_ = false;
-    std::thread thread_;
-};
-
-int listen_on(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path)) return -1;
-    path.copy(address.sun_path, path.size());
-    const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return -1;
-    return ::listen(listener, 4) == 0 ? listener : -1;
 }
 
 int run(const std::string& backing, const std::string& mountpoint, const std::string& socket) {
@@ -380,7 +263,7 @@ int run(const std::string& backing, const std::string& mountpoint, const std::st
     if (listener < 0) {
         fmt::print(stderr, "{}: {}\n", socket, std::strerror(errno));
     } else {
-        const Control control(world, listener);
+        const Control control(listener, [&](const std::string& line) { return obey(world, line); });
         auto* threads = fuse_loop_cfg_create();
         fuse_loop_cfg_set_max_threads(threads, 128);  // some of them hang
         fuse_loop_mt(fuse, threads);

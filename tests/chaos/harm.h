@@ -1,7 +1,9 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <asm-generic/errno.h>
 #include <fnmatch.h>
-#include <fuse3/fuse.h>
 
 #include <cerrno>
 #include <chrono>
@@ -10,12 +12,27 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 namespace kaas::chaos {
+
+/// Those that tests inject, by the names that they have in C.
+inline std::optional<int> errno_of(std::string_view name) {
+    static constexpr std::pair<std::string_view, int> kNames[] = {
+        {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},
+        {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"ESTALE", ESTALE},
+        {"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EAGAIN", EAGAIN},
+    };
+    for (const auto& [text, number] : kNames) {
+        if (text == name) return number;
+    }
+    return std::nullopt;
+}
 
 /// What is to happen to which operations. Thread: any.
 class Harm {
@@ -33,13 +50,15 @@ public:
         bool half = false;
     };
 
-    /// Waits as long as the rules say, then gives what becomes of the operation.
-    Verdict meet(std::string_view operation, const std::string& path) {
+    /// Waits as long as the rules say, or until `interrupted`, then gives what becomes of the
+    /// operation.
+    template <typename Interrupted>
+    Verdict meet(std::string_view operation, const std::string& path, Interrupted interrupted) {
         std::unique_lock lock(mutex_);
         ++counts_[std::string(operation)];
         while (find(Rule::Kind::kHang, operation, path) != nullptr) {
             released_.wait_for(lock, std::chrono::milliseconds(50));
-            if (fuse_interrupted()) return {.error = EINTR};
+            if (interrupted() != 0) return {.error = EINTR};
         }
         if (const auto* rule = find(Rule::Kind::kDelay, operation, path)) {
             const auto delay = rule->delay;
@@ -59,9 +78,46 @@ public:
         return {};
     }
 
-    void add(Rule rule) {
+    /// What is answered to a line about rules; none for one that is about something else.
+    std::optional<std::string> obey(const std::string& verb, std::istringstream& words) {
+        using Kind = Rule::Kind;
+        Rule rule{.kind = Kind::kFail, .operation = "write", .glob = {}};
+        if (verb == "fail") {
+            std::string name;
+            words >> rule.operation >> name >> rule.left >> rule.glob;
+            const auto error = errno_of(name);
+            if (!error) return "error: no such errno";
+            rule.error = *error;
+        } else if (verb == "short") {
+            rule.kind = Kind::kShort;
+            words >> rule.left >> rule.glob;
+        } else if (verb == "delay") {
+            rule.kind = Kind::kDelay;
+            std::int64_t microseconds = 0;
+            words >> rule.operation >> microseconds >> rule.glob;
+            rule.delay = std::chrono::microseconds(microseconds);
+        } else if (verb == "hang") {
+            rule.kind = Kind::kHang;
+            words >> rule.operation >> rule.glob;
+        } else if (verb == "clear") {
+            clear();
+            return "ok";
+        } else if (verb == "count") {
+            words >> rule.operation;
+            return fmt::format("ok {}", count(rule.operation));
+        } else {
+            return std::nullopt;
+        }
+        if (words.fail() || rule.glob.empty()) return "error: words are missing";
         const std::lock_guard lock(mutex_);
         rules_.push_back(std::move(rule));
+        return "ok";
+    }
+
+    /// Whether such an operation would wait for a `clear` now.
+    bool hangs(std::string_view operation, const std::string& path) {
+        const std::lock_guard lock(mutex_);
+        return find(Rule::Kind::kHang, operation, path) != nullptr;
     }
     void clear() {
         const std::lock_guard lock(mutex_);
