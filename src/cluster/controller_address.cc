@@ -57,7 +57,6 @@ std::optional<ControllerAddress> parse(std::string_view text, base::ControllerEp
 }
 
 storage::Result<void> write(storage::Volume& volume, const ControllerAddress& address) {
-    KAAS_TRY(storage::make_directory_if_missing(volume, std::string(kAddressDirectory)));
     KAAS_TRY_ASSIGN(file, volume.create(path_of(address.epoch)));
     const auto text = json::serialize(json::object{{"broker", address.broker.value()},
                                                    {"host", address.host},
@@ -88,7 +87,6 @@ void tell_address(storage::Volume& volume, const ControllerAddress& address) {
 
 Result<std::optional<ControllerAddress>> newest_address(storage::Volume& volume) {
     auto names = volume.list(std::string(kAddressDirectory));
-    if (!names && names.error().code == storage::ErrorCode::kNotFound) return std::nullopt;
     if (!names) return failed(std::move(names).error());
     std::optional<base::ControllerEpoch> newest;
     for (const auto& name : *names) {

@@ -25,6 +25,7 @@ struct ControllerAddress {
 /// Tells the cluster where this controller is: a file of its epoch's, created exclusively. A hint
 /// and nothing more (whoever follows it asks the controller for its epoch), so it is never fsynced,
 /// and a controller that cannot write it is found later than it could be. Files of lower epochs go.
+/// The directory is `prepare_cluster`'s.
 void tell_address(storage::Volume& volume, const ControllerAddress& address);
 
 /// The newest there is; its controller may have been succeeded. Errors: kStorage.

@@ -41,6 +41,12 @@ TEST_F(ControllerAddressTest, NoneBeforeTheFirstController) {
     EXPECT_FALSE(*found);
 }
 
+/// Who has looked for a directory that somebody else makes later may believe for a minute, on a
+/// network file system, that it is not there (DESIGN rule 5): each makes it before it looks.
+TEST_F(ControllerAddressTest, DirectoryIsThereBeforeAnybodyLooks) {
+    EXPECT_TRUE(volume_.list(std::string(kAddressDirectory)));
+}
+
 TEST_F(ControllerAddressTest, NewestIsFoundAsItWasTold) {
     tell_address(volume_, address(1));
     tell_address(volume_, address(2));

@@ -6,6 +6,7 @@
 #include "catalog/control_log.h"
 #include "catalog/error.h"
 #include "catalog/slot.h"
+#include "cluster/controller_address.h"
 #include "cluster/election.h"
 #include "cluster/error.h"
 #include "cluster/session.h"
@@ -62,6 +63,7 @@ Result<void> prepare_cluster(storage::Volume& volume) {
     KAAS_TRY(make(volume, "__cluster"));
     KAAS_TRY(make(volume, kElectionDirectory));
     KAAS_TRY(make(volume, catalog::kControlDirectory));
+    KAAS_TRY(make(volume, kAddressDirectory));
     for (const auto kind : catalog::kSlotKinds)
         KAAS_TRY(make(volume, catalog::slots_directory(kind)));
     // Those that were there may have been made by somebody who died before this.
