@@ -56,10 +56,14 @@ class ClusterBroker(Broker):
 
 
 class Cluster:
-    """N brokers. `brokers` is by id; those that were killed or stopped can be started again."""
+    """N brokers. `brokers` is by id; those that were killed or stopped can be started again.
 
-    def __init__(self, home, count=3, settings=None):
+    `mounts`: where each sees the shared directory, by id; without it all see the same one.
+    """
+
+    def __init__(self, home, count=3, settings=None, mounts=None):
         self.home = pathlib.Path(home)
+        self.mounts = mounts
         self.data = self.home / "data"
         self.settings = dict(settings or {})
         self.brokers = {}
@@ -68,7 +72,8 @@ class Cluster:
 
     def make(self, node_id, settings=None):
         """A process on the same directory that is not one of `brokers`."""
-        return ClusterBroker(self.home, self.data, node_id, {**self.settings, **(settings or {})})
+        data = self.mounts[node_id] if self.mounts else self.data
+        return ClusterBroker(self.home, data, node_id, {**self.settings, **(settings or {})})
 
     def add(self, node_id, settings=None):
         """One more, not started yet."""
@@ -221,9 +226,9 @@ class Cluster:
 def cluster_factory():
     """Makes clusters; what still lives at the end is stopped, and must stop well, if the test went well."""
     with contextlib.ExitStack() as cleanup:
-        def make(count=3, settings=None, home=None, start=True):
+        def make(count=3, settings=None, home=None, start=True, mounts=None):
             home = home or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kaas-"))
-            cluster = Cluster(home, count, settings)
+            cluster = Cluster(home, count, settings, mounts)
             cleanup.callback(cluster.kill)
             if start:
                 cluster.start()

@@ -1,8 +1,5 @@
-"""The mounts as fixtures."""
+"""The mounts as fixtures, and clusters on them."""
 
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from chaosfs import chaos  # noqa: E402, F401
-from nfs import nfs, nfs_factory  # noqa: E402, F401
+from brokers import cluster_factory  # noqa: F401
+from chaosfs import chaos  # noqa: F401
+from nfs import nfs, nfs_cluster, nfs_factory  # noqa: F401

@@ -58,6 +58,23 @@ def nfs_factory():
         yield make
 
 
+# What mount options of NFS have at most, and what a server may do.
+STALEST = ("cache * 60000 60000", "writeback * torn", "delegations recall 2000")
+
+
+@pytest.fixture
+def nfs_cluster(nfs_factory, cluster_factory):
+    """Makes clusters in which each broker has a mount of its own; `cluster.nfs` is what they share."""
+    def make(count=3, settings=None, lines=STALEST):
+        nfs = nfs_factory(count)
+        for line in lines:
+            nfs.tell(line)
+        cluster = cluster_factory(count, settings, mounts=dict(enumerate(nfs.mounts, 1)))
+        cluster.nfs = nfs
+        return cluster
+    return make
+
+
 @pytest.fixture
 def nfs(nfs_factory):
     """Two clients."""

@@ -15,7 +15,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,7 +28,7 @@ struct ClientSettings {
         kTorn,   ///< the later half at once, the rest at a sync: others see a hole
     };
     std::chrono::milliseconds files{0};        ///< acregmax
-    std::chrono::milliseconds directories{0};  ///< acdirmax: names, their absence and listings too
+    std::chrono::milliseconds directories{0};  ///< acdirmax: names and their absence, too
     Writeback writeback = Writeback::kEager;
 };
 
@@ -43,17 +42,20 @@ public:
 
     ClientSettings settings;
 
-    /// A name as this client believes it to be. `found.number` is 0 when it is not there.
+    /// A name as this client believes it to be: as long as its directory is believed, and is not
+    /// seen to have been changed by others.
     int lookup(Number parent, const std::string& name, Attributes& found) {
+        Attributes directory;
+        if (const int failed = believed(parent, directory); failed != 0) return failed;
         const auto known = names_.find({parent, name});
-        if (known != names_.end() && fresh(known->second.at, settings.directories)) {
+        if (known != names_.end() && known->second.generation == generations_[parent]) {
             if (known->second.number == 0) return -ENOENT;
             return believed(known->second.number, found);
         }
         Number number = 0;
         const int failed = server_.lookup(parent, name, number);
         if (failed != 0 && failed != -ENOENT) return stale(parent, failed);
-        names_[{parent, name}] = {.number = number, .at = Clock::now()};
+        learn(parent, name, number);
         return failed != 0 ? failed : ask(number, found);
     }
 
@@ -63,9 +65,8 @@ public:
         if (known != attributes_.end() && trusts_.contains(number)) {
             found = known->second.attributes;
         } else {
-            if (const int failed = server_.attributes(number, found); failed != 0)
-                return stale(number, failed);
-            attributes_[number] = {.attributes = found, .at = Clock::now()};
+            if (const int failed = refresh(number); failed != 0) return failed;
+            found = attributes_[number].attributes;
         }
         found.size = std::max(found.size, end_of(dirty(number)));
         return 0;
@@ -93,12 +94,12 @@ public:
     }
 
     int create(Number parent, const std::string& name, mode_t mode, Attributes& found) {
+        const Change change(*this, parent);
         Number made = 0;
         const int failed = server_.create(parent, name, mode, made);
         names_.erase({parent, name});  // it was not there, or is not what was believed
         if (failed != 0) return stale(parent, failed);
-        changed(parent);
-        names_[{parent, name}] = {.number = made, .at = Clock::now()};
+        learn(parent, name, made);
         return ask(made, found);
     }
 
@@ -110,11 +111,11 @@ public:
         if (failed == 0 && !directory && opens_.contains(number)) {
             return hide(parent, name, number);
         }
+        const Change change(*this, parent);
         if (failed == 0) failed = server_.remove(parent, name);
         names_.erase({parent, name});
         if (failed != 0) return stale(parent, failed);
-        changed(parent);
-        names_[{parent, name}] = {.number = 0, .at = Clock::now()};
+        learn(parent, name, 0);
         dirty_.erase(number);
         return 0;
     }
@@ -124,13 +125,12 @@ public:
         if (server_.lookup(to, new_name, replaced) == 0 && opens_.contains(replaced)) {
             if (const int failed = hide(to, new_name, replaced); failed != 0) return failed;
         }
+        const Change source(*this, from);
+        const Change target(*this, to);
         const int failed = server_.rename(from, old_name, to, new_name);
         names_.erase({from, old_name});
         names_.erase({to, new_name});
-        if (failed != 0) return stale(from, failed);
-        changed(from);
-        changed(to);
-        return 0;
+        return failed != 0 ? stale(from, failed) : 0;
     }
 
     int write(Number number, std::string bytes, std::uint64_t offset) {
@@ -201,18 +201,6 @@ public:
         return refresh(number);
     }
 
-    int list(Number number, std::vector<std::string>& names) {
-        auto& known = listings_[number];
-        if (known.at == Clock::time_point() || !fresh(known.at, settings.directories)) {
-            const auto* inode = server_.find(number);
-            if (inode == nullptr) return stale(number, -ESTALE);
-            known = {.names = {}, .at = Clock::now()};
-            for (const auto& [name, entry] : inode->entries) known.names.push_back(name);
-        }
-        names = known.names;
-        return 0;
-    }
-
     /// Of the life in which it was opened.
     void close(Number number) {
         const auto count = opens_.find(number);
@@ -222,8 +210,10 @@ public:
         const auto hidden = silly_.find(number);
         if (hidden == silly_.end()) return;
         const auto* inode = server_.find(number);
-        const auto parent = inode != nullptr ? inode->parent : 0;
-        if (inode != nullptr && server_.remove(parent, hidden->second) == 0) changed(parent);
+        if (inode != nullptr) {
+            const Change change(*this, inode->parent);
+            server_.remove(inode->parent, hidden->second);
+        }
         silly_.erase(hidden);
     }
 
@@ -247,7 +237,6 @@ public:
     void die() {
         attributes_.clear();
         names_.clear();
-        listings_.clear();
         dirty_.clear();
         opens_.clear();
         silly_.clear();
@@ -263,11 +252,37 @@ private:
     };
     struct Name {
         Number number;  ///< 0: it is not there
-        Clock::time_point at;
+        std::uint64_t generation;
     };
-    struct Listing {
-        std::vector<std::string> names;
-        Clock::time_point at;
+
+    /// A change of a directory that this client makes: others' names in it stay believed, if it was
+    /// as this client had seen it.
+    class Change {
+    public:
+        Change(Client& client, Number directory) : client_(client), directory_(directory) {
+            const auto known = client.attributes_.find(directory);
+            const auto* inode = client.server_.find(directory);
+            if (known == client.attributes_.end() || inode == nullptr) return;
+            was_known_ = known->second.attributes.change == inode->attributes.change;
+        }
+        ~Change() {
+            const auto known = client_.attributes_.find(directory_);
+            const auto* inode = client_.server_.find(directory_);
+            if (known == client_.attributes_.end() || inode == nullptr) return;
+            if (was_known_) {
+                known->second.attributes = inode->attributes;
+            } else {
+                client_.attributes_.erase(known);
+                ++client_.generations_[directory_];
+            }
+        }
+        Change(const Change&) = delete;
+        Change& operator=(const Change&) = delete;
+
+    private:
+        Client& client_;
+        const Number directory_;
+        bool was_known_ = false;
     };
 
     [[nodiscard]] static bool fresh(Clock::time_point at, std::chrono::milliseconds limit) {
@@ -305,35 +320,41 @@ private:
         return 0;
     }
 
-    /// After a change of its own the server's answer told how the file is now.
     int refresh(Number number) {
         Attributes found;
         if (const int failed = server_.attributes(number, found); failed != 0)
             return stale(number, failed);
-        attributes_[number] = {.attributes = found, .at = Clock::now()};
+        auto& known = attributes_[number];
+        if (found.is_directory() && known.attributes.change != found.change) ++generations_[number];
+        known = {.attributes = found, .at = Clock::now()};
         return 0;
     }
-    void changed(Number directory) {
-        listings_.erase(directory);
-        attributes_.erase(directory);
+
+    void learn(Number parent, const std::string& name, Number number) {
+        names_[{parent, name}] = {.number = number, .generation = generations_[parent]};
     }
 
-    /// What turned out to be gone is not believed any more.
+    /// What turned out to be gone is not believed any more, nor is the way there: the kernel goes
+    /// it once more before it gives ESTALE to anybody, and asks the server at each name then.
     int stale(Number number, int failed) {
         if (failed != -ESTALE) return failed;
         attributes_.erase(number);
-        listings_.erase(number);
-        std::erase_if(names_, [&](const auto& name) { return name.second.number == number; });
+        const auto leads_here = [&](const auto& name) { return name.second.number == number; };
+        for (auto name = std::ranges::find_if(names_, leads_here); name != names_.end();
+             name = std::ranges::find_if(names_, leads_here)) {
+            number = name->first.first;
+            names_.erase(name);
+        }
         return failed;
     }
 
     int hide(Number parent, const std::string& name, Number number) {
         const auto hidden = fmt::format(".nfs{:016x}{:08x}", number, ++hidden_);
+        const Change change(*this, parent);
         if (const int failed = server_.rename(parent, name, parent, hidden); failed != 0)
             return failed;
         silly_[number] = hidden;
-        changed(parent);
-        names_[{parent, name}] = {.number = 0, .at = Clock::now()};
+        learn(parent, name, 0);
         return 0;
     }
 
@@ -341,7 +362,7 @@ private:
     const int id_;
     std::map<Number, Believed> attributes_;
     std::map<std::pair<Number, std::string>, Name> names_;
-    std::map<Number, Listing> listings_;
+    std::map<Number, std::uint64_t> generations_;  ///< of directories: as seen, bar own changes
     std::map<Number, std::vector<Unstable>> dirty_;
     std::map<Number, int> opens_;
     std::map<Number, std::string> silly_;  ///< removed while open: the name that it has now

@@ -305,10 +305,9 @@ void on_opendir(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
         "opendir", number, {},
         [&](auto&) {
             if (const int failed = call.client().open(number, changed); failed != 0) return failed;
-            std::vector<std::string> names;
-            if (const int failed = call.client().list(number, names); failed != 0) return failed;
             hand_out(call, info);
-            open_of(info)->names = std::move(names);
+            for (const auto& [name, entry] : call.world().server.find(number)->entries)
+                open_of(info)->names.push_back(name);
             return 0;
         },
         [&] { fuse_reply_open(request, info); });

@@ -146,15 +146,37 @@ def test_a_name_that_was_replaced_leads_to_the_old_file(nfs):
     assert content(b / "name") == b"new"
 
 
-def test_a_listing_is_old_until_the_directory_expires(nfs):
+def test_a_name_below_a_removed_directory_is_absent_not_stale(nfs):
     a, b = nfs.mounts
-    write(a / "one", b"")
+    for path in (a / "cluster", a / "cluster" / "epoch"):
+        path.mkdir()
+    write(a / "cluster" / "epoch" / "manifest", b"x")
+    nfs.cache(HOUR, HOUR, client=2)
+    assert content(b / "cluster" / "epoch" / "manifest") == b"x"
+    os.unlink(a / "cluster" / "epoch" / "manifest")
+    os.rmdir(a / "cluster" / "epoch")
+    assert refused(os.open, b / "cluster" / "epoch" / "manifest", os.O_RDONLY) == "ENOENT"
+
+
+def test_an_open_of_a_directory_looks_afresh_at_its_names(nfs):
+    a, b = nfs.mounts
     nfs.cache(0, HOUR, client=2)
-    assert os.listdir(b) == ["one"]
-    write(a / "two", b"")
-    assert os.listdir(b) == ["one"]
-    nfs.cache(0, 0, client=2)
-    assert sorted(os.listdir(b)) == ["one", "two"]
+    assert not (b / "made").exists()
+    write(a / "made", b"")
+    assert not (b / "made").exists()
+    assert os.listdir(b) == ["made"]
+    assert (b / "made").exists()
+
+
+def test_names_stay_believed_through_changes_of_ones_own(nfs):
+    a, b = nfs.mounts
+    nfs.cache(0, HOUR, client=2)
+    assert not (b / "made").exists()
+    write(b / "other", b"")
+    write(a / "made", b"")
+    assert not (b / "made").exists()
+    write(b / "another", b"")  # and the answer to this shows that others were at work
+    assert (b / "made").exists()
 
 
 def test_a_forced_look_is_fresh_where_others_are_not(nfs):

@@ -17,8 +17,8 @@ AGAIN = {7, 41, -1, 56, 6, 8, 13}
 
 
 @pytest.fixture
-def cluster(cluster_factory):
-    return cluster_factory(3, QUICK)
+def cluster(shared_cluster):
+    return shared_cluster(3, QUICK)
 
 
 def insist(cluster, ask, through):

@@ -18,8 +18,8 @@ def rounds(request):
 
 
 @pytest.fixture
-def cluster(cluster_factory):
-    return cluster_factory(3, QUICK)
+def cluster(shared_cluster):
+    return shared_cluster(3, QUICK)
 
 
 def leader(cluster):
