@@ -157,7 +157,6 @@ private:
     std::set<catalog::ImageVersion> pictures_ KAAS_GUARDED_BY(applied_mutex_);
 
     Survey survey_;
-    std::shared_ptr<Uplink> uplink_;  ///< null alone
     std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
     mutable base::Mutex members_mutex_;
     std::vector<Member> members_ KAAS_GUARDED_BY(members_mutex_);
@@ -209,6 +208,8 @@ private:
     std::unique_ptr<TurnThread> control_;
     std::unique_ptr<TurnThread> watch_;
     bool stopped_ = false;
+    /// Null alone. The first to go: what it hears until then still finds its letter box.
+    std::shared_ptr<Uplink> uplink_;
 };
 
 }  // namespace kaas::cluster

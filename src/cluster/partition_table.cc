@@ -52,7 +52,10 @@ bool PartitionTable::Impl::apply(const catalog::ImagePtr& next) {
     view->image = next;
     {
         base::MutexLock lock(mutex_);
-        if (closing_) return true;
+        if (closing_) {  // nothing is opened; but what came once is not news again
+            views_.set(std::move(view));
+            return true;
+        }
         auto batch = std::make_shared<Batch>(next->version(), 1);
         for (const auto& [before, now] : changed) {
             if (catalog::slot_kind((now ? now : before)->name)) continue;  // `SlotTable` has them

@@ -437,6 +437,17 @@ TEST_F(PartitionTableTest, ClosingReleasesEveryLog) {
     EXPECT_EQ(log->failure()->code, storage::ErrorCode::kClosed);
 }
 
+/// Else a broker that stops would ask for the same news again and again.
+TEST_F(PartitionTableTest, WhatComesWhileItClosesIsNotNewsTwice) {
+    give(catalog::TopicCreated{topic_});
+    EXPECT_FALSE(table_->close(0ms));
+    change(catalog::PartitionsAdded{topic_.id, {topic_.partitions[0]}});
+    EXPECT_TRUE(table_->apply(image_));
+    EXPECT_EQ(table_->image()->version(), image_->version());
+    EXPECT_FALSE(table_->apply(image_));
+    EXPECT_EQ(new_reader().find(topic_.id, base::PartitionId(1)).state, Hosting::kNotHere);
+}
+
 TEST_F(PartitionTableTest, DeletionWhileItOpensClosesIt) {
     change(catalog::TopicCreated{topic_});
     push();
