@@ -2,6 +2,9 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/uuid.h"
+#include "broker/envelope_exchange.h"
+#include "cluster/admin.h"
 #include "wire/writer.h"
 
 #include <chrono>
@@ -21,6 +24,22 @@ Call::Call(Services& services, ReactorState& state, wire::RequestHeader header,
       header_(std::move(header)),
       exchange_(std::move(exchange)),
       began_(services.clock.now()) {}
+
+Call::Call(Services& services, ReactorState& state, wire::RequestHeader header,
+           std::unique_ptr<EnvelopeExchange> exchange, const cluster::Attempt& attempt)
+    : services_(services),
+      state_(state),
+      header_(std::move(header)),
+      envelope_(exchange.get()),
+      attempt_(attempt),
+      began_(services.clock.now()) {
+    exchange_ = std::move(exchange);
+}
+
+const cluster::Attempt& Call::attempt() {
+    if (attempt_.request.is_zero()) attempt_.request = base::Uuid::random();
+    return attempt_;
+}
 
 void Call::send(wire::Result<wire::Output> output, std::vector<storage::FileSlice> slices,
                 const std::string* last) {

@@ -4,6 +4,7 @@
 #include "base/executor.h"
 #include "broker/refusals.h"
 #include "broker/services.h"
+#include "cluster/admin.h"
 #include "net/exchange.h"
 #include "net/reactor.h"
 #include "wire/message.h"
@@ -17,6 +18,8 @@
 
 namespace kaas::broker {
 
+class EnvelopeExchange;
+
 /// One request on its way through its handler: the header, who asks, and the place of the answer.
 ///
 /// What was decoded from the frame borrows from it and lives as long as the call. A call that dies
@@ -26,6 +29,9 @@ class Call {
 public:
     Call(Services& services, ReactorState& state, wire::RequestHeader header,
          std::unique_ptr<net::Exchange> exchange);
+    /// One that another broker has sent on, as its `attempt`.
+    Call(Services& services, ReactorState& state, wire::RequestHeader header,
+         std::unique_ptr<EnvelopeExchange> exchange, const cluster::Attempt& attempt);
 
     [[nodiscard]] Services& services() const { return services_; }
     /// What this call's reactor keeps for its handlers.
@@ -37,6 +43,12 @@ public:
     [[nodiscard]] net::Reactor& reactor() const { return exchange_->reactor(); }
     /// The call's reactor: where answers of other threads come back to.
     [[nodiscard]] base::Executor& home() const { return exchange_->reactor(); }
+
+    /// For the controller: which request this is.
+    [[nodiscard]] const cluster::Attempt& attempt();
+    void is_asked_again() { attempt_.again = true; }
+    /// Null unless the request came in one.
+    [[nodiscard]] EnvelopeExchange* envelope() const { return envelope_; }
 
     /// Sends the answer. A response that cannot be encoded in this version is our own bug: it is
     /// logged and the connection closed.
@@ -73,6 +85,8 @@ private:
     ReactorState& state_;
     wire::RequestHeader header_;
     std::unique_ptr<net::Exchange> exchange_;
+    EnvelopeExchange* envelope_ = nullptr;
+    cluster::Attempt attempt_{};
     base::Clock::Steady began_;
 };
 

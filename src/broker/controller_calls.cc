@@ -3,13 +3,19 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/uuid.h"
 #include "broker/call.h"
+#include "broker/envelope_exchange.h"
+#include "broker/errors.h"
+#include "broker/handlers/registry.h"
 #include "catalog/broker_identity.h"
 #include "client/channel.h"
 #include "client/peers.h"
 #include "cluster/admin.h"
 #include "cluster/controller.h"
 #include "cluster/error.h"
+#include "cluster/link_messages.h"
+#include "cluster/link_wire.h"
 #include "net/reactor.h"
 #include "wire/api.h"
 #include "wire/error_code.h"
@@ -24,9 +30,11 @@
 #include "wire/writer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -64,6 +72,24 @@ std::vector<std::byte> serialized_principal(std::string_view principal) {
     return {bytes.begin(), bytes.end()};
 }
 
+/// What identifies an attempt in an envelope's tagged field.
+constexpr std::size_t kAttemptBytes = sizeof(base::Uuid::bytes) + 1;
+
+void set_attempt(wire::EnvelopeRequest& envelope, const cluster::Attempt& attempt) {
+    std::array<std::byte, kAttemptBytes> bytes{};
+    std::memcpy(bytes.data(), attempt.request.bytes.data(), attempt.request.bytes.size());
+    bytes.back() = static_cast<std::byte>(attempt.again);
+    envelope.unknown_tags = {};
+    envelope.unknown_tags.add(cluster::kLinkTag, wire::Bytes(base::ByteView(bytes)));
+}
+void set_asked_again(wire::EnvelopeRequest& envelope) {
+    auto attempt = attempt_of(envelope);
+    attempt.again = true;
+    set_attempt(envelope, attempt);
+}
+/// A block more does no harm.
+void set_asked_again(wire::AllocateProducerIdsRequest& /*request*/) {}
+
 cluster::Result<std::vector<cluster::CreatedTopic>> created_topics(
     const wire::EnvelopeResponse& envelope) {
     const auto malformed = [](const std::string& why) {
@@ -95,14 +121,23 @@ cluster::Result<std::vector<cluster::CreatedTopic>> created_topics(
 
 }  // namespace
 
+cluster::Attempt attempt_of(const wire::EnvelopeRequest& envelope) {
+    cluster::Attempt attempt;
+    const auto bytes = base::as_bytes(cluster::link_text(envelope));
+    if (bytes.size() != kAttemptBytes) return attempt;
+    std::memcpy(attempt.request.bytes.data(), bytes.data(), attempt.request.bytes.size());
+    attempt.again = bytes.back() != std::byte{0};
+    return attempt;
+}
+
 /// One request on its way. Thread: the link's reactor.
 template <class Request>
 class ControllerCalls::Asking : public std::enable_shared_from_this<Asking<Request>> {
 public:
     using Answered =
         std::move_only_function<void(cluster::Result<const typename Request::Response*>)>;
-    Asking(const Options& options, std::shared_ptr<const Request> request,
-           base::Clock::Steady deadline, std::move_only_function<void()> here, Answered answered)
+    Asking(const Options& options, std::shared_ptr<Request> request, base::Clock::Steady deadline,
+           std::move_only_function<void(bool again)> here, Answered answered)
         : options_(options),
           request_(std::move(request)),
           deadline_(deadline),
@@ -111,7 +146,7 @@ public:
           timer_(*options.link) {}
 
     void attempt() {
-        if (options_.controller->reigning()) return here_();
+        if (options_.controller->reigning()) return here_(asked_);
         const auto left = std::chrono::ceil<milliseconds>(deadline_ - options_.clock->now());
         if (left <= milliseconds(0)) {
             return answered_(cluster::fail(cluster::ErrorCode::kRequestTimedOut,
@@ -119,6 +154,7 @@ public:
         }
         const auto where = options_.address();
         if (!where) return again();
+        if (std::exchange(asked_, true)) set_asked_again(*request_);
         options_.peers->at(where->host, where->port)
             .template call<Request>(
                 *request_, Request::kMaxVersion, left,
@@ -136,17 +172,18 @@ private:
     }
 
     const Options& options_;
-    const std::shared_ptr<const Request> request_;
+    const std::shared_ptr<Request> request_;
     const base::Clock::Steady deadline_;
-    std::move_only_function<void()> here_;
+    std::move_only_function<void(bool again)> here_;
     Answered answered_;
+    bool asked_ = false;  ///< somebody, who may have done it
     net::ReactorTimer timer_;
 };
 
 template <class Request>
 void ControllerCalls::ask(
-    std::shared_ptr<const Request> request, base::Clock::Steady deadline,
-    std::move_only_function<void()> here,
+    std::shared_ptr<Request> request, base::Clock::Steady deadline,
+    std::move_only_function<void(bool again)> here,
     std::move_only_function<void(cluster::Result<const typename Request::Response*>)> answered) {
     const auto latest = std::min(deadline, options_.clock->now() + kLongest);
     options_.link->post([this, request = std::move(request), latest, here = std::move(here),
@@ -157,18 +194,23 @@ void ControllerCalls::ask(
     });
 }
 
-void ControllerCalls::forward(CallPtr call, std::function<void(CallPtr)> serve_here) {
+void ControllerCalls::forward(CallPtr call) {
     auto request = std::make_shared<wire::EnvelopeRequest>();
     request->request_data = wire::Bytes::borrow(call->frame().bytes);  // lives as long as the call
     const auto principal = serialized_principal(call->peer().principal);
     request->request_principal = wire::Bytes(base::ByteView(principal));
     request->client_host_address = wire::Bytes(base::as_bytes(call->peer().address));
+    set_attempt(*request, call->attempt());
     auto& home = call->home();
     ask<wire::EnvelopeRequest>(
         std::move(request), base::Clock::Steady::max(),
-        [call, &home, serve_here = std::move(serve_here)]() mutable {
-            home.post([call = std::move(call), serve_here = std::move(serve_here)]() mutable {
-                serve_here(std::move(call));
+        [call, &home](bool again) mutable {
+            home.post([call = std::move(call), again]() mutable {
+                if (again) call->is_asked_again();
+                wire::Reader in(call->frame().bytes);
+                const auto header = wire::decode_request_header(in);  // was good before
+                find_handler(header->request_api_key, Audience::kClients)
+                    ->serve(std::move(call), in);
             });
         },
         [call, &home](auto answer) mutable {
@@ -189,6 +231,17 @@ void ControllerCalls::forward(CallPtr call, std::function<void(CallPtr)> serve_h
                 call->answer_with(bytes);
             });
         });
+}
+
+bool ControllerCalls::ask_next(const CallPtr& call, const cluster::Error& why) {
+    if (to_wire(why.code) != ErrorCode::kNotController || options_.link == nullptr) return false;
+    if (auto* envelope = call->envelope()) {
+        envelope->refuse(ErrorCode::kNotController);  // the broker that sent it asks again
+        return true;
+    }
+    call->is_asked_again();
+    forward(call);
+    return true;
 }
 
 void ControllerCalls::create_topics(cluster::CreateTopics request,
@@ -220,11 +273,14 @@ void ControllerCalls::create_topics(cluster::CreateTopics request,
     envelope->request_data = wire::Bytes(frame.view().subspan(kLengthPrefix));
     const auto principal = serialized_principal(catalog::kBrokerPrincipal);
     envelope->request_principal = wire::Bytes(base::ByteView(principal));
+    request.attempt.request = base::Uuid::random();
+    set_attempt(*envelope, request.attempt);
     auto shared =
         std::make_shared<cluster::Reply<std::vector<cluster::CreatedTopic>>>(std::move(reply));
     ask<wire::EnvelopeRequest>(
         std::move(envelope), deadline,
-        [this, request, shared]() mutable {
+        [this, request, shared](bool again) mutable {
+            request.attempt.again = again;
             options_.controller->create_topics(std::move(request), std::move(*shared));
         },
         [shared](auto answer) mutable {
@@ -243,7 +299,7 @@ void ControllerCalls::allocate_producer_ids(std::int32_t count,
     auto shared = std::make_shared<cluster::Reply<cluster::ProducerIdBlock>>(std::move(reply));
     ask<wire::AllocateProducerIdsRequest>(
         std::move(request), base::Clock::Steady::max(),
-        [this, count, shared] {
+        [this, count, shared](bool /*again*/) {
             options_.controller->allocate_producer_ids(count, std::move(*shared));
         },
         [shared](auto answer) {

@@ -51,7 +51,7 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
     if (versions(*handler, audience).contains(version)) {
         const bool is_for_controller = api.forwardable && audience == Audience::kClients;
         if (is_for_controller && services_->controller_calls.elsewhere()) {
-            return forward(std::move(call));
+            return services_->controller_calls.forward(std::move(call));
         }
         handler->serve(std::move(call), in);
     } else if (handler->key == wire::ApiKey::kApiVersions) {
@@ -60,14 +60,6 @@ void Dispatcher::handle(std::unique_ptr<net::Exchange> exchange) {
         call->refuse(Refusal::kVersion,
                      fmt::format("version {} of api key {} is not served", version, key));
     }
-}
-
-void Dispatcher::forward(CallPtr call) {
-    services_->controller_calls.forward(std::move(call), [](CallPtr back) {
-        wire::Reader in(back->frame().bytes);
-        const auto header = wire::decode_request_header(in);  // was good before
-        find_handler(header->request_api_key, Audience::kClients)->serve(std::move(back), in);
-    });
 }
 
 void Dispatcher::disconnected(const net::Peer& peer) {

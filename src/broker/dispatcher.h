@@ -24,8 +24,6 @@ public:
     void draining() override;
 
 private:
-    void forward(CallPtr call);
-
     Services* services_ = nullptr;
 };
 

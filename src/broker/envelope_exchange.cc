@@ -26,8 +26,12 @@ void EnvelopeExchange::respond(net::Response response) {
 
 void EnvelopeExchange::close(const std::string& why) {
     base::log::warn("broker", "a request in an envelope is refused: {}", why);
+    refuse(wire::ErrorCode::kInvalidRequest);
+}
+
+void EnvelopeExchange::refuse(wire::ErrorCode why) {
     wire::EnvelopeResponse answer;
-    answer.error_code = wire::ErrorCode::kInvalidRequest;
+    answer.error_code = why;
     std::exchange(envelope_, nullptr)->answer(answer);
 }
 

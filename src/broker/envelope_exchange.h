@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "broker/call.h"
 #include "net/exchange.h"
+#include "wire/error_code.h"
 
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ public:
     }
     void no_response() override { close("a request without an answer"); }
     void close(const std::string& why) override;
+    /// Instead of an answer: the broker that sent it has to do something about it.
+    void refuse(wire::ErrorCode why);
 
 private:
     CallPtr envelope_;  ///< null once answered

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/ids.h"
+#include "base/uuid.h"
 #include "catalog/config_map.h"
 #include "catalog/slot.h"
 #include "cluster/error.h"
@@ -50,6 +51,13 @@ struct BalanceConfig {
     std::chrono::seconds check_interval{300};  ///< `leader.imbalance.check.interval.seconds`
 };
 
+/// Which request this is. A controller may die between what it did and its answer; the broker in
+/// between asks the next one, which must neither do it twice nor refuse what was done.
+struct Attempt {
+    base::Uuid request{};  ///< zero: nobody would ask again
+    bool again = false;    ///< an earlier one may have been done
+};
+
 /// What the cluster's configuration says to the controller.
 struct ControllerConfig {
     std::int32_t default_partitions = 1;          ///< `num.partitions`
@@ -85,6 +93,7 @@ struct CreateTopics {
     /// When the client stops waiting: topics whose brokers have not all heard of them by then are
     /// answered with kRequestTimedOut, though they exist.
     base::Clock::Steady deadline = base::Clock::Steady::max();
+    Attempt attempt{};
 };
 struct CreatedTopic {
     std::string name;
@@ -100,6 +109,7 @@ struct CreatedTopic {
 struct DeleteTopics {
     std::vector<std::variant<std::string, base::TopicId>> topics;
     base::Clock::Steady deadline = base::Clock::Steady::max();
+    Attempt attempt{};
 };
 /// As asked, with the other half filled in when it is known.
 struct DeletedTopic {
@@ -119,6 +129,7 @@ struct CreatePartitions {
     std::vector<GrowTopic> topics;
     bool validate_only = false;
     base::Clock::Steady deadline = base::Clock::Steady::max();
+    Attempt attempt{};
 };
 struct GrownTopic {
     std::string name;

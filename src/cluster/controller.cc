@@ -320,6 +320,13 @@ void Controller::applied(base::BrokerId broker, catalog::ImageVersion version, b
     });
 }
 
+void Controller::hear(Report report) {
+    if (!report.released.empty()) released(std::move(report.released));
+    if (!report.moved.empty()) moved(std::move(report.moved));
+    if (!report.opened.empty()) opened(std::move(report.opened));
+    for (const auto& topic : report.reclaimed) reclaimed(topic);
+}
+
 Report Controller::hand_over() {
     base::MutexLock lock(mutex_);
     auto told = std::exchange(reports_, {});

@@ -98,6 +98,8 @@ public:
     void opened(std::vector<catalog::OpenedEpoch> epochs);
     /// No volume has anything left of a deleted topic.
     void reclaimed(base::TopicId topic);
+    /// All that a report says of partitions and topics.
+    void hear(Report report);
     /// `broker` has applied the image of just this version, or, with `and_before`, one that holds
     /// every push up to it: it routes by it, and the logs that the image gave it are open, or have
     /// failed.

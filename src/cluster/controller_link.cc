@@ -149,6 +149,13 @@ public:
         pending_.applied.clear();  // of a controller that does not ask any more
     }
 
+    [[nodiscard]] Report take_unheard() {
+        const auto intent = pending_.intent;
+        auto unheard = std::exchange(pending_, {});
+        pending_.intent = intent;
+        return unheard;
+    }
+
 private:
     static Error of(const client::Error& error) {
         return {ErrorCode::kNotController, error.context};
@@ -251,6 +258,14 @@ bool ControllerLink::flush(milliseconds patience) {
     auto done = heard->get_future();
     reactor_.post([impl = impl_, heard] { impl->when_heard([heard] { heard->set_value(); }); });
     return done.wait_for(patience) == std::future_status::ready;
+}
+Report ControllerLink::take_back() {
+    Report unheard;
+    reactor_.run_and_wait([&] {
+        impl_->forget();
+        unheard = impl_->take_unheard();
+    });
+    return unheard;
 }
 void ControllerLink::forget() {
     reactor_.post([impl = impl_] { impl->forget(); });

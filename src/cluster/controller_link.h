@@ -34,6 +34,7 @@ public:
     void report(Report report) override;
     bool flush(std::chrono::milliseconds patience) override;
     void forget() override;
+    [[nodiscard]] Report take_back() override;
 
 private:
     class Impl;

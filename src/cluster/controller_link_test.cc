@@ -394,6 +394,23 @@ TEST_F(ControllerLinkTest, NextControllerHearsWhatTheLastDidNot) {
     heartbeat.close();
 }
 
+TEST_F(ControllerLinkTest, WhatIsTakenBackIsToldToNobodyElse) {
+    Peer first;
+    auto heartbeat = follow(first);
+    link_->report({.applied = {{{base::ControllerEpoch(1), 3}}}, .intent = Report::Intent::kDrain});
+    link_->report(released(7));
+    const auto unheard = link_->take_back();
+    ASSERT_EQ(unheard.released.size(), 1U);
+    EXPECT_EQ(unheard.released, released(7).released);
+    EXPECT_TRUE(unheard.applied.empty()) << "that was for the first";
+    heartbeat.close();
+    Peer second;
+    auto asked = follow(second);
+    EXPECT_TRUE(asked.report().released.empty());
+    EXPECT_EQ(asked.report().intent, Report::Intent::kDrain);
+    asked.answer();
+}
+
 TEST_F(ControllerLinkTest, AnEarlierControllerIsNotHeardLate) {
     Peer first;
     link_->follow(first.address(), registration());

@@ -20,7 +20,7 @@ public:
     explicit DrainTurn(std::size_t width) : width_(width) {}
 
     void see(const HostedPtr& hosted, const Tenancy& tenancy) {
-        is_over_ = is_over_ && !tenancy.is_led();
+        is_over_ = is_over_ && !tenancy.is_led() && !tenancy.is_handed_back();
         if (tenancy.is_handed_back()) {
             lanes_[tenancy.volume()].is_busy = true;
         } else if (tenancy.is_led()) {
@@ -29,7 +29,7 @@ public:
         }
     }
 
-    /// True when nothing is led any more.
+    /// True when nothing is led any more, and the assignment says so.
     [[nodiscard]] bool is_over() const { return is_over_; }
     [[nodiscard]] std::vector<HostedPtr> to_give_back() const {
         std::vector<HostedPtr> all;

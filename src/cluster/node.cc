@@ -383,6 +383,8 @@ void Node::Impl::drain(std::chrono::milliseconds patience) {
     const auto deadline = options_.clock->now() + patience;
     draining_ = true;
     control_->wake();
+    // Who is to give away what is released must be there, and know that it must not come back.
+    drain_announced_.get_future().wait_for(patience / 4);
     if (slots_) slots_->drain(kDrainWidth, patience / 2);
     const auto left =
         std::chrono::floor<std::chrono::milliseconds>(deadline - options_.clock->now());

@@ -62,6 +62,7 @@ protected:
         NodeOptions options;
         options.id = base::BrokerId(id);
         options.volumes = {{"main", &volume_}};
+        if (has_extra_.contains(id)) options.volumes.push_back({"extra", &extra_});
         options.endpoints = {
             {"PLAINTEXT", "PLAINTEXT", "127.0.0.1", 1},
             {std::string(catalog::kInternalListener), "SASL_PLAINTEXT", "127.0.0.1", port_of(id)}};
@@ -254,6 +255,8 @@ protected:
 
     base::InlineExecutor here_;
     storage::MemoryVolume volume_;
+    storage::MemoryVolume extra_;
+    std::set<int> has_extra_;
     base::ThreadPool pool_{"test-io", 4};
     Network network_;
     std::map<int, std::unique_ptr<Node>> nodes_;
@@ -340,6 +343,23 @@ TEST_F(NodeClusterTest, ControllerThatIsMissedComesBackAsABroker) {
     EXPECT_EQ(led_by(lost, more).size(), 1U);
 }
 
+TEST_F(NodeClusterTest, ControllerWithoutAVolumeLetsOneReignThatHasIt) {
+    start({1});
+    has_extra_ = {2, 3};
+    start({2, 3});
+    await_living({1, 2, 3});
+    ASSERT_EQ(reigning(), 1);
+    const auto topic = create("orders", 8);
+    await_served(topic, 8);
+    const auto session = image(2)->broker(base::BrokerId(2))->sessions.at("extra");
+    ASSERT_FALSE(led_by(2, topic).empty());
+    vanish(2);
+    await_served(topic, 8);
+    EXPECT_EQ(reigning(), 3);
+    EXPECT_FALSE(extra_.hold(session_path(base::BrokerId(2), session))) << "it is marked";
+    await_living({1, 3});
+}
+
 TEST_F(NodeClusterTest, FencedBrokerComesBackUnderANewIncarnation) {
     start({1, 2, 3});
     await_living({1, 2, 3});
@@ -380,6 +400,39 @@ TEST_F(NodeClusterTest, KilledBrokersNextLifeTakesItsPlace) {
     EXPECT_NE(image(killed)->broker(base::BrokerId(killed))->sessions.at("main"), session);
     EXPECT_FALSE(volume_.hold(session_path(base::BrokerId(killed), session)));
     old->stop(1s);
+}
+
+TEST_F(NodeClusterTest, ControllerThatEndsHandsEverythingOver) {
+    start({1, 2, 3});
+    await_living({1, 2, 3});
+    const auto topic = create("orders", 6);
+    await_served(topic, 6);
+    const int leaves = reigning();
+    at(leaves).drain(20s);
+    EXPECT_FALSE(at(leaves).controller().reigning()) << "the office goes first";
+    EXPECT_EQ(at(leaves).partitions().serving(), 0U);
+    end(leaves);
+    await_served(topic, 6);
+    await_dead(leaves);
+    EXPECT_EQ(volume_.list("__sessions")->size(), 2U);
+}
+
+TEST_F(NodeClusterTest, BrokersEndOneByOneAndTheLastKeepsAll) {
+    start({1, 2, 3});
+    await_living({1, 2, 3});
+    const auto topic = create("orders", 6);
+    await_served(topic, 6);
+    while (connected().size() > 1) {
+        const int leaves = follower();
+        at(leaves).drain(20s);
+        end(leaves);
+        await_dead(leaves);
+        await_served(topic, 6);
+    }
+    end(connected().front());
+    EXPECT_TRUE(volume_.list("__sessions")->empty());
+    start({2, 3});
+    await_served(topic, 6);
 }
 
 }  // namespace

@@ -113,20 +113,21 @@ void Node::Impl::applied(catalog::ImageVersion version) {
 bool Node::Impl::reports_elsewhere() const { return uplink_ && !controller_->reigning(); }
 
 void Node::Impl::opened(std::vector<catalog::OpenedEpoch> epochs) {
-    if (!reports_elsewhere()) return controller_->opened(std::move(epochs));
-    uplink_->report({.opened = std::move(epochs)});
+    report({.opened = std::move(epochs)});
 }
 void Node::Impl::released(std::vector<catalog::PartitionEpoch> epochs) {
-    if (!reports_elsewhere()) return controller_->released(std::move(epochs));
-    uplink_->report({.released = std::move(epochs)});
+    report({.released = std::move(epochs)});
 }
-void Node::Impl::moved(std::vector<MovedEpoch> epochs) {
-    if (!reports_elsewhere()) return controller_->moved(std::move(epochs));
-    uplink_->report({.moved = std::move(epochs)});
-}
-void Node::Impl::reclaimed(base::TopicId topic) {
-    if (!reports_elsewhere()) return controller_->reclaimed(topic);
-    uplink_->report({.reclaimed = {topic}});
+void Node::Impl::moved(std::vector<MovedEpoch> epochs) { report({.moved = std::move(epochs)}); }
+void Node::Impl::reclaimed(base::TopicId topic) { report({.reclaimed = {topic}}); }
+
+void Node::Impl::report(Report report) {
+    base::MutexLock lock(report_mutex_);
+    if (reports_elsewhere()) {
+        uplink_->report(std::move(report));
+    } else {
+        controller_->hear(std::move(report));
+    }
 }
 
 // The control thread.
@@ -262,6 +263,14 @@ base::Clock::Steady Node::Impl::reign() {
         controller_->beat();
     }
     next = std::min({next, next_beat_, roll_call_->turn()});
+    if (const auto volumes = roll_call_->out_of_reach(); !volumes.empty()) {
+        base::log::warn("cluster",
+                        "no session on volume '{}' can be ended from here: another "
+                        "broker that uses it shall reign",
+                        volumes.front());
+        stands_from_ = now + 2 * options_.session_timeout;
+        controller_->resign();
+    }
     if (!controller_->reigning()) leave_office();
     return next;
 }
@@ -278,6 +287,7 @@ void Node::Impl::leave_office() {
     if (alone()) return;
     over_ = table_epoch();  // nobody has to wait for its counter
     gone_ = false;
+    base::MutexLock lock(report_mutex_);
     if (uplink_) uplink_->report(controller_->hand_over());
 }
 
@@ -289,18 +299,20 @@ bool Node::Impl::others_stay(const catalog::Image& image) const {
     });
 }
 
-/// A controller that drains yields first: others stand as soon as it says that it is none.
+/// A controller that drains yields first: others stand as soon as it says that it is none. The
+/// drain goes on once there is one that gives away what it releases.
 void Node::Impl::announce_drain() {
-    drain_told_ = true;
-    if (role_ != Role::kReigning) {
-        if (uplink_) uplink_->report({.intent = Report::Intent::kDrain});
-        return;
+    if (role_ == Role::kReigning) {
+        base::InlineExecutor here;
+        controller_->drain_broker(options_.id, {&here, [](const Result<std::monostate>&) {}});
+        controller_->resign();
+        leave_office();
+        base::log::info("cluster", "broker {} is not the controller any more", options_.id);
     }
-    base::InlineExecutor here;
-    controller_->drain_broker(options_.id, {&here, [](const Result<std::monostate>&) {}});
-    controller_->resign();
-    leave_office();
-    base::log::info("cluster", "broker {} is not the controller any more", options_.id);
+    if (!registered_) return;
+    uplink_->report({.intent = Report::Intent::kDrain});
+    drain_told_ = true;
+    drain_announced_.set_value();
 }
 
 base::Clock::Steady Node::Impl::seek() {
@@ -318,6 +330,7 @@ base::Clock::Steady Node::Impl::seek() {
     }
     next_look_ = now + (now - sought_since_ < kQuickLooks ? kFirstLook : kLaterLook);
     const auto address = newest_address(*survey_.cluster);
+    if (address && *address && is_own(**address)) over_ = (*address)->epoch;
     const bool is_known = address && *address && is_worth_following(**address);
     const bool is_news = is_known && (*address)->epoch > followed_.epoch;
     // One that was silent is asked again, unless it does not count any more either.
@@ -332,11 +345,13 @@ base::Clock::Steady Node::Impl::seek() {
     return role_ == Role::kReigning ? now : next_look_;
 }
 
+/// An earlier reign, perhaps of an earlier process: it listened where this one does, so it is over.
+bool Node::Impl::is_own(const ControllerAddress& address) const {
+    const auto own = own_address(address.epoch);
+    return address.broker == own.broker && address.host == own.host && address.port == own.port;
+}
+
 bool Node::Impl::is_worth_following(const ControllerAddress& address) const {
-    if (address.broker == options_.id && address.host == own_address().host &&
-        address.port == own_address().port) {
-        return false;  // an earlier reign of this broker
-    }
     return (!over_ || address.epoch > *over_) && address.epoch >= table_epoch();
 }
 
@@ -347,7 +362,7 @@ base::ControllerEpoch Node::Impl::table_epoch() const {
 /// Nobody reigns, as far as this broker can see: a mistake costs an election, and nothing else.
 std::optional<base::ControllerEpoch> Node::Impl::epoch_to_succeed(base::Clock::Steady now) {
     if (draining_) return std::nullopt;
-    if (candidacy_ && now < candidacy_->due()) return std::nullopt;
+    if (now < stands_from_ || (candidacy_ && now < candidacy_->due())) return std::nullopt;
     const auto seen = election_->look(now);
     if (!seen) return std::nullopt;
     const bool is_over = seen->newest == base::ControllerEpoch(0) || over_ == seen->newest ||
@@ -394,7 +409,6 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
     if (!candidacy_)
         candidacy_ = std::make_unique<Candidacy>(*survey_.cluster, options_.id, cluster_id_);
     why_without_office_.clear();
-    if (uplink_) uplink_->forget();
     role_ = Role::kReigning;
     if (joined_) {
         base::log::info("cluster", "broker {} reigns{}, controller epoch {}", options_.id,
@@ -406,7 +420,11 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
     roll_call_->begin(image, is_missed ? std::optional(followed_.broker) : std::nullopt);
     over_.reset();
     silent_.reset();
-    controller_->begin(std::move(reign));
+    {
+        base::MutexLock lock(report_mutex_);
+        controller_->begin(std::move(reign));
+        if (uplink_) controller_->hear(uplink_->take_back());
+    }
     next_beat_ = options_.clock->now();
     KAAS_TRY(register_here());
     if (!alone()) tell_address(*survey_.cluster, own_address(image->version().epoch));

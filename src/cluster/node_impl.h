@@ -32,6 +32,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,6 +117,7 @@ private:
     void released(std::vector<catalog::PartitionEpoch> epochs);
     void moved(std::vector<MovedEpoch> epochs);
     void reclaimed(base::TopicId topic);
+    void report(Report report) KAAS_EXCLUDES(report_mutex_);
 
     // The control thread.
     base::Clock::Steady control();
@@ -126,6 +128,7 @@ private:
     [[nodiscard]] base::Clock::Steady reign();
     void leave_office();
     [[nodiscard]] base::Clock::Steady seek();
+    [[nodiscard]] bool is_own(const ControllerAddress& address) const;
     [[nodiscard]] bool is_worth_following(const ControllerAddress& address) const;
     [[nodiscard]] base::ControllerEpoch table_epoch() const;
     [[nodiscard]] std::optional<base::ControllerEpoch> epoch_to_succeed(base::Clock::Steady now);
@@ -156,6 +159,9 @@ private:
     /// Came as pictures, so what was pushed before is in them.
     std::set<catalog::ImageVersion> pictures_ KAAS_GUARDED_BY(applied_mutex_);
 
+    /// Held while it is decided who is to hear a report, so that none goes where nobody reads it.
+    base::Mutex report_mutex_;
+
     Survey survey_;
     std::map<storage::Volume*, std::unique_ptr<storage::FileLock>> locks_;
     mutable base::Mutex members_mutex_;
@@ -179,6 +185,7 @@ private:
     std::optional<base::ControllerEpoch> silent_;  ///< whose controller did not answer
     base::Clock::Steady sought_since_{};
     base::Clock::Steady next_look_{};
+    base::Clock::Steady stands_from_{};  ///< its last reign lacked a volume that others have
     base::Clock::Steady next_beat_{};
     base::Clock::Steady next_measure_{};
     /// Another process had this broker's id then: it may be an earlier life, not yet missed.
@@ -187,6 +194,7 @@ private:
     std::optional<Error> start_failure_;
     std::atomic<bool> draining_ = false;
     bool drain_told_ = false;
+    std::promise<void> drain_announced_;  ///< to a controller that others obey
 
     mutable base::Mutex mail_mutex_;
     std::vector<Mail> mail_ KAAS_GUARDED_BY(mail_mutex_);

@@ -161,6 +161,7 @@ void RollCall::register_broker(LinkId link, Registration registration,
             });
         } else {
             const auto id = registration.life.broker;
+            if (link != 0) links_[link] = id;
             seen_[id].waiting.push_back({link, std::move(registration), std::move(reply)});
             admit_next(id, saying);
         }
@@ -191,7 +192,6 @@ void RollCall::admit_next(base::BrokerId id, Saying& saying) {
         seen.leaves = false;
     }
     hear(seen, link);
-    if (link != 0) links_[link] = id;
     if (!old.empty() && !seen.mark_failed && known->living()) {
         return mark_all(id, old, saying);
     }
@@ -240,7 +240,9 @@ void RollCall::mark_all(base::BrokerId id, const Sessions& sessions, Saying& say
     auto& seen = seen_.at(id);
     seen.marking = sessions.size();
     seen.mark_failed.reset();
+    const auto now = options_.clock->now();
     for (const auto& [volume, incarnation] : sessions) {
+        seen.unproven.try_emplace(volume, Unproven{now});
         saying.push_back([this, id, volume, incarnation, reign = reign_] {
             options_.mark(id, volume, incarnation,
                           [weak = weak_from_this(), reign, id, volume,
@@ -263,9 +265,12 @@ void RollCall::marked(std::uint64_t reign, base::BrokerId id, const std::string&
         auto found = seen_.find(id);
         if (!reigns_ || reign != reign_ || found == seen_.end()) return;
         auto& seen = found->second;
-        if (!outcome) seen.mark_failed = outcome.error();
-        if (outcome) marked_.insert(incarnation);
-        if (outcome) {
+        if (!outcome) {
+            seen.mark_failed = outcome.error();
+            seen.unproven[volume].failed = true;
+        } else {
+            seen.unproven.erase(volume);
+            marked_.insert(incarnation);
             saying.push_back([this, id, ended = Sessions{{volume, incarnation}}] {
                 options_.controller->remove_sessions(
                     id, ended, {&here_, [](const Result<std::monostate>&) {}});
@@ -326,11 +331,9 @@ void RollCall::report(LinkId link, const BrokerLife& life, Report report,
     for (const auto& applied : report.applied) {
         controller.applied(life.broker, applied.version, applied.and_before);
     }
-    if (!report.released.empty()) controller.released(std::move(report.released));
-    if (!report.moved.empty()) controller.moved(std::move(report.moved));
-    if (!report.opened.empty()) controller.opened(std::move(report.opened));
-    for (const auto& topic : report.reclaimed) controller.reclaimed(topic);
-    if (report.intent == Report::Intent::kDrain) {
+    const auto intent = report.intent;
+    controller.hear(std::move(report));
+    if (intent == Report::Intent::kDrain) {
         controller.drain_broker(life.broker, {&here_, [](const Result<std::monostate>&) {}});
     }
     std::move(reply)(std::monostate{});
@@ -405,11 +408,20 @@ void RollCall::disconnected(LinkId link) {
         if (of == links_.end()) return;
         const auto id = of->second;
         links_.erase(of);
-        auto seen = seen_.find(id);
-        if (seen == seen_.end() || seen->second.links.erase(link) == 0) return;
-        if (!seen->second.links.empty()) return;
-        seen->second.gone_since = options_.clock->now();
+        auto found = seen_.find(id);
+        if (found == seen_.end()) return;
+        auto& seen = found->second;
+        for (auto& waiting : seen.waiting) {
+            if (waiting.link != link) continue;
+            saying.push_back(
+                [reply = std::move(waiting.reply)]() mutable { std::move(reply)(no_reign()); });
+        }
+        std::erase_if(seen.waiting, [&](const Waiting& waiting) { return waiting.link == link; });
+        if (seen.links.erase(link) > 0 && seen.links.empty()) {
+            seen.gone_since = options_.clock->now();
+        }
     }
+    say(std::move(saying));
     options_.wake();
 }
 
@@ -429,18 +441,22 @@ void RollCall::probe(base::BrokerId id, Saying& saying) {
     const auto& brokers = image_->brokers();
     const auto known = brokers.find(id);
     if (!options_.probe || known == brokers.end()) return;
+    seen_.at(id).probing = true;
     saying.push_back([this, broker = known->second, reign = reign_] {
         options_.probe(*broker, [weak = weak_from_this(), reign, id = broker->id](bool refused) {
             auto self = weak.lock();
-            if (!self || !refused) return;
+            if (!self) return;
             base::MutexLock late(self->late_mutex_);
             if (self->closed_) return;
             {
                 base::MutexLock lock(self->mutex_);
-                auto seen = self->seen_.find(id);
-                if (reign != self->reign_ || seen == self->seen_.end()) return;
-                if (seen->second.process || seen->second.gone_since) return;
-                seen->second.gone_since = self->options_.clock->now();
+                auto found = self->seen_.find(id);
+                if (reign != self->reign_ || found == self->seen_.end()) return;
+                auto& seen = found->second;
+                const auto now = self->options_.clock->now();
+                seen.probing = false;
+                seen.probe_at = now + self->options_.death_grace;
+                if (refused && !seen.process && !seen.gone_since) seen.gone_since = now;
             }
             self->options_.wake();
         });
@@ -475,8 +491,13 @@ base::Clock::Steady RollCall::turn() {
             } else {
                 next = std::min({next, silent_by, gone_by});
             }
-            // Nobody has seen it in this reign: perhaps it died with the last one.
-            if (!seen.process && !std::exchange(seen.probed, true)) probe(id, saying);
+            // Nobody has seen it in this reign: perhaps it died with the last one, or dies now.
+            if (seen.process || seen.gone_since || seen.probing) continue;
+            if (now >= seen.probe_at) {
+                probe(id, saying);
+            } else {
+                next = std::min(next, seen.probe_at);
+            }
         }
         for (const auto& [id, why] : dead) declare_dead(id, why, saying);
         if (!picture_ && somebody_wants_a_picture()) {
@@ -505,6 +526,29 @@ std::vector<RollCall::Sight> RollCall::sights() const {
              .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.heard)});
     }
     return sights;
+}
+
+std::vector<std::string> RollCall::out_of_reach() const {
+    const auto now = options_.clock->now();
+    base::MutexLock lock(mutex_);
+    std::set<std::string> volumes;
+    for (const auto& [id, seen] : seen_) {
+        for (const auto& [volume, mark] : seen.unproven) {
+            if (mark.failed || now - mark.since >= options_.session_timeout) volumes.insert(volume);
+        }
+    }
+    const auto is_used = [&](const std::string& volume) KAAS_REQUIRES(mutex_) {
+        return std::ranges::any_of(image_->brokers(), [&](const auto& entry) KAAS_REQUIRES(mutex_) {
+            const auto& [id, broker] = entry;
+            const auto seen = seen_.find(id);
+            return id != options_.self.broker && !broker->draining && seen != seen_.end() &&
+                   !seen->second.links.empty() && !seen->second.ends &&
+                   broker->sessions.contains(volume);
+        });
+    };
+    std::vector<std::string> found;
+    std::ranges::copy_if(volumes, std::back_inserter(found), is_used);
+    return found;
 }
 
 void RollCall::say(Saying saying) {

@@ -101,6 +101,10 @@ public:
         std::chrono::milliseconds silent{0};
     };
     [[nodiscard]] std::vector<Sight> sights() const KAAS_EXCLUDES(mutex_);
+    /// Volumes where this controller ends no sessions, though others are there that could: its
+    /// marks fail, or have been on their way for the session timeout. What hangs on them goes on
+    /// only under another one. Thread: the control thread.
+    [[nodiscard]] std::vector<std::string> out_of_reach() const KAAS_EXCLUDES(mutex_);
 
 private:
     struct Waiting {
@@ -108,17 +112,24 @@ private:
         Registration registration;
         Reply<std::monostate> reply;
     };
+    /// A mark that is on its way, or has failed.
+    struct Unproven {
+        base::Clock::Steady since;
+        bool failed = false;
+    };
     /// A broker that lives, as far as the controller knows, or wants to.
     struct Seen {
         std::optional<base::Uuid> process;  ///< none: has not introduced itself to this reign
         std::set<LinkId> links;
         base::Clock::Steady heard;
         std::optional<base::Clock::Steady> gone_since;  ///< its last connection closed then
-        bool probed = false;
-        bool leaves = false;  ///< said so: no grace
+        bool probing = false;
+        base::Clock::Steady probe_at{};  ///< once more, until it has introduced itself
+        bool leaves = false;             ///< said so: no grace
         /// Marks under way for it, and what comes after them: its end, and registrations.
         std::size_t marking = 0;
         std::optional<Error> mark_failed;
+        std::map<std::string, Unproven> unproven;  ///< its marks, by volume
         bool ends = false;
         base::Clock::Steady retry_at{};  ///< its end, when a mark has failed
         bool joining = false;            ///< the controller is registering it

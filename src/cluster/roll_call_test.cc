@@ -232,6 +232,20 @@ TEST_F(RollCallTest, WhoGoesWhileItIsRegisteredIsTakenOutAfterwards) {
     EXPECT_FALSE(lives());
 }
 
+TEST_F(RollCallTest, WhoseConnectionClosesBeforeItIsAdmittedHasTheGraceFromThen) {
+    auto registration = join(7);
+    roll_call_->disconnected(7);
+    auto next = life(broker_of({2}));
+    auto outcome = ask_to_join(8, next);
+    ASSERT_EQ(marks_.size(), 1U) << "of the earlier life";
+    roll_call_->disconnected(8);
+    EXPECT_TRUE(refused(outcome, ErrorCode::kNotController)) << "to nobody";
+    end_mark();
+    pass(kGrace);
+    EXPECT_FALSE(lives());
+    EXPECT_TRUE(marks_.empty()) << "it never stood in the image";
+}
+
 TEST_F(RollCallTest, NewSessionOnOneVolumeEndsTheEarlierOneThereAlone) {
     auto registration = join(7, {2, {"a", "b"}});
     const auto earlier = registration.broker.sessions.at("a");
@@ -327,11 +341,29 @@ TEST_F(RollCallTest, NewReignGivesEverybodyTheTimeoutToShowUp) {
     ASSERT_EQ(probes_.size(), 1U);
     EXPECT_EQ(probes_[0].broker, kOther);
     probes_[0].answer(false);
-    pass(kTimeout - 1ms);
+    pass(kGrace - 1ms);
+    EXPECT_EQ(probes_.size(), 1U);
+    pass(kTimeout - kGrace);
     EXPECT_TRUE(marks_.empty());
-    EXPECT_EQ(probes_.size(), 1U) << "one look is enough";
+    EXPECT_EQ(probes_.size(), 2U) << "one at a time, a grace apart";
     pass(1ms);
     EXPECT_EQ(marks_.size(), 1U);
+}
+
+TEST_F(RollCallTest, UnseenBrokerThatDiesLaterIsMissedByTheNextProbe) {
+    join(7);
+    controller_->resign();
+    roll_call_->end();
+    reign();
+    turn();
+    ASSERT_EQ(probes_.size(), 1U);
+    probes_[0].answer(false);
+    pass(kGrace);
+    ASSERT_EQ(probes_.size(), 2U);
+    probes_[1].answer(true);
+    pass(kGrace);
+    EXPECT_EQ(marks_.size(), 1U);
+    EXPECT_EQ(probes_.size(), 2U) << "it is known";
 }
 
 TEST_F(RollCallTest, NobodyListensWhereAnUnseenBrokerWas) {
@@ -457,6 +489,39 @@ TEST_F(RollCallTest, AClosedConnectionIsToldNothing) {
     create("topic");
     EXPECT_FALSE(*heard);
     EXPECT_TRUE(good(report(7, registration.life))) << "its reports go on";
+}
+
+// Another controller could do it at once; this one would keep its partitions from everybody.
+TEST_F(RollCallTest, VolumeOnWhichMarksFailIsOutOfReachIfOthersUseIt) {
+    join(7, {2, {"a", "b"}});
+    join(8, {3, {"b"}});
+    roll_call_->disconnected(7);
+    pass(kGrace);
+    ASSERT_EQ(marks_.size(), 2U);
+    end_mark(not_proven());  // on a, where nobody else is
+    EXPECT_TRUE(roll_call_->out_of_reach().empty());
+    end_mark(not_proven());
+    EXPECT_EQ(roll_call_->out_of_reach(), std::vector<std::string>{"b"});
+    pass(kRetry);
+    ASSERT_EQ(marks_.size(), 2U);
+    end_mark();
+    end_mark();
+    EXPECT_TRUE(roll_call_->out_of_reach().empty()) << "proven after all";
+}
+
+TEST_F(RollCallTest, MarkThatHangsIsOutOfReachAfterTheSessionTimeout) {
+    join(7, {2, {"b"}});
+    const auto other = join(8, {3, {"b"}});
+    roll_call_->disconnected(7);
+    pass(kGrace);
+    ASSERT_EQ(marks_.size(), 1U);
+    clock_.advance(kTimeout - 1ms);
+    report(8, other.life);
+    EXPECT_TRUE(roll_call_->out_of_reach().empty());
+    clock_.advance(1ms);
+    EXPECT_EQ(roll_call_->out_of_reach(), std::vector<std::string>{"b"});
+    roll_call_->disconnected(8);
+    EXPECT_TRUE(roll_call_->out_of_reach().empty()) << "nobody is there to do better";
 }
 
 TEST_F(RollCallTest, SightsSayWhoIsThereAndWhoIsSilent) {

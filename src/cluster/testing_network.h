@@ -55,6 +55,7 @@ public:
     void report(Report report) override;
     bool flush(std::chrono::milliseconds patience) override;
     void forget() override;
+    [[nodiscard]] Report take_back() override;
     /// The network took the connection away.
     void end(LinkEnd how);
 
@@ -76,6 +77,7 @@ private:
     BrokerLife life_{};
     bool registered_ = false;
     bool sending_ = false;
+    bool heard_ = false;  ///< by the controller of now: all that there was to report
     Report pending_;
     Report under_way_;
     std::vector<std::shared_ptr<std::promise<void>>> flushed_;
@@ -264,6 +266,7 @@ inline void TestUplink::report(Report report) {
     network_.run([self = shared_from_this(), report = std::move(report)]() mutable {
         report.add(std::move(self->pending_));
         self->pending_ = std::move(report);
+        self->heard_ = false;
         self->send();
     });
 }
@@ -286,6 +289,7 @@ inline void TestUplink::send() {
                                   if (!self->pending_.empty() || self->pending_.intent != told) {
                                       return self->send();
                                   }
+                                  self->heard_ = true;
                                   for (auto& one : std::exchange(self->flushed_, {}))
                                       one->set_value();
                               }});
@@ -297,6 +301,7 @@ inline bool TestUplink::flush(std::chrono::milliseconds patience) {
     auto done = std::make_shared<std::promise<void>>();
     auto heard = done->get_future();
     network_.run([self = shared_from_this(), done] {
+        if (self->heard_) return done->set_value();
         self->flushed_.push_back(done);
         self->send();
     });
@@ -307,10 +312,20 @@ inline void TestUplink::forget() {
     network_.run([self = shared_from_this()] { self->drop(); });
 }
 
+inline Report TestUplink::take_back() {
+    Report unheard;
+    network_.run_and_wait([&] {
+        drop();
+        unheard = std::exchange(pending_, {.intent = pending_.intent});
+    });
+    return unheard;
+}
+
 inline void TestUplink::drop() {
     ++following_;
     registered_ = false;
     sending_ = false;
+    heard_ = false;
     network_.disconnect(std::exchange(link_, 0));
     pending_.add(std::exchange(under_way_, {}));
     pending_.applied.clear();

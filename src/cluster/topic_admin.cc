@@ -206,7 +206,31 @@ NewTopic with_defaults(NewTopic topic, const ControllerConfig& config) {
     return topic;
 }
 
-/// Fills `answer` for a topic whose name is good, and makes it unless it is only to be validated.
+/// The same for every attempt of a request, so that a topic tells who has made it.
+base::TopicId id_of_new(const Attempt& attempt, std::size_t index) {
+    if (attempt.request.is_zero()) return {base::Uuid::random()};
+    base::TopicId id{attempt.request};
+    for (std::size_t at = id.uuid.bytes.size(); index > 0; index >>= 8) {
+        id.uuid.bytes[--at] ^= static_cast<std::uint8_t>(index);
+    }
+    return id;
+}
+
+/// Made by an earlier attempt of this request: the answer is what that one would have said.
+bool is_done(const CreateTopics& request, std::size_t index, const Image& image,
+             CreatedTopic& answer) {
+    const auto* topic = image.topic(request.topics[index].name);
+    const auto id = id_of_new(request.attempt, index);
+    if (!request.attempt.again || topic == nullptr || topic->id != id) return false;
+    answer.id = id;
+    answer.partitions = static_cast<std::int32_t>(topic->partitions.size());
+    answer.replication_factor = static_cast<std::int16_t>(topic->partitions[0].replicas.size());
+    answer.configs = topic->configs;
+    return true;
+}
+
+/// Fills `answer`, which has the id, for a topic whose name is good, and makes it unless it is only
+/// to be validated.
 Result<void> create(const NewTopic& topic, const ControllerConfig& config, bool validate_only,
                     CreatedTopic& answer, Draft& draft) {
     KAAS_TRY_ASSIGN(configs, check_configs(topic, config));
@@ -214,7 +238,6 @@ Result<void> create(const NewTopic& topic, const ControllerConfig& config, bool 
     answer.partitions = static_cast<std::int32_t>(places.size());
     answer.replication_factor = static_cast<std::int16_t>(places.front().replicas.size());
     answer.configs = configs;
-    answer.id = {base::Uuid::random()};
     if (validate_only) return {};
     catalog::Topic made{
         .name = topic.name, .id = answer.id, .partitions = {}, .configs = configs, .unknown = {}};
@@ -224,7 +247,7 @@ Result<void> create(const NewTopic& topic, const ControllerConfig& config, bool 
     return {};
 }
 
-Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
+Result<void> grow(const GrowTopic& request, bool again, bool validate_only, Draft& draft) {
     const auto* topic = draft.image().topic(request.name);
     if (topic == nullptr) return fail(ErrorCode::kUnknownTopicOrPartition, {});
     if (catalog::slot_kind(request.name)) {
@@ -233,6 +256,7 @@ Result<void> grow(const GrowTopic& request, bool validate_only, Draft& draft) {
                     "of slots.");
     }
     const auto present = static_cast<std::int32_t>(topic->partitions.size());
+    if (request.count == present && again) return {};  // by an earlier attempt
     if (request.count == present) {
         return fail(ErrorCode::kInvalidPartitions,
                     fmt::format("Topic already has {} partition(s).", present));
@@ -346,12 +370,15 @@ Result<std::vector<CreatedTopic>> plan(const CreateTopics& request, const Contro
     std::vector<const NewTopic*> good;
     // Names are checked against what stood before the request, as Apache does: two new names of one
     // request may collide with each other.
-    for (const auto& topic : request.topics) {
+    for (std::size_t i = 0; i < request.topics.size(); ++i) {
+        const auto& topic = request.topics[i];
         if (twice.contains(topic.name)) continue;
         auto& answer = answers.emplace_back();
         answer.name = topic.name;
-        answer.outcome = check_name(topic.name, draft.image());
-        good.push_back(answer.outcome ? &topic : nullptr);
+        const bool done = is_done(request, i, draft.image(), answer);
+        if (!done) answer.outcome = check_name(topic.name, draft.image());
+        answer.id = id_of_new(request.attempt, i);
+        good.push_back(!done && answer.outcome ? &topic : nullptr);
     }
     for (std::size_t i = 0; i < good.size(); ++i) {
         if (good[i] == nullptr) continue;
@@ -391,6 +418,8 @@ std::vector<DeletedTopic> plan(const DeleteTopics& request, Draft& draft) {
             answer.outcome =
                 fail(ErrorCode::kInvalidRequest,
                      name != nullptr ? "Duplicate topic name." : "Duplicate topic id.");
+        } else if (!found && request.attempt.again) {
+            // By an earlier attempt, or it never was: gone it is.
         } else if (!found) {
             answer.outcome = std::unexpected(std::move(found).error());
         } else if (named_twice.contains((*found)->id)) {
@@ -419,7 +448,8 @@ Result<std::vector<GrownTopic>> plan(const CreatePartitions& request, Draft& dra
     }
     for (const auto& topic : request.topics) {
         if (twice.contains(topic.name)) continue;
-        answers.push_back({topic.name, grow(topic, request.validate_only, draft)});
+        answers.push_back(
+            {topic.name, grow(topic, request.attempt.again, request.validate_only, draft)});
     }
     return answers;
 }

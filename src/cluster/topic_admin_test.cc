@@ -53,20 +53,23 @@ protected:
         image_ = std::move(draft).finish();
         return std::move(*created);
     }
-    Result<void> grow(GrowTopic topic) {
+    Result<void> grow(GrowTopic topic, const Attempt& attempt = {}) {
         Draft draft(*image_);
         CreatePartitions request;
         request.topics = {std::move(topic)};
+        request.attempt = attempt;
         auto grown = plan(request, draft);
         EXPECT_TRUE(grown);
         changes_ = draft.changes().size();
         image_ = std::move(draft).finish();
         return grown->front().outcome;
     }
-    std::vector<DeletedTopic> remove(std::vector<std::variant<std::string, base::TopicId>> topics) {
+    std::vector<DeletedTopic> remove(std::vector<std::variant<std::string, base::TopicId>> topics,
+                                     const Attempt& attempt = {}) {
         Draft draft(*image_);
         DeleteTopics request;
         request.topics = std::move(topics);
+        request.attempt = attempt;
         auto deleted = plan(request, draft);
         image_ = std::move(draft).finish();
         return deleted;
@@ -371,6 +374,56 @@ TEST_F(TopicAdmin, DeletionFaultsGetApachesWords) {
     expect_error(only({std::string("my.topic"), id}), ErrorCode::kInvalidRequest,
                  "The provided topic name maps to an ID that was already supplied.");
     EXPECT_NE(image_->topic("my.topic"), nullptr);
+}
+
+// The controller that made them died before it could say so; who asks the next one must not hear
+// that they exist already, and must hear it of what somebody else has made.
+TEST_F(TopicAdmin, SecondAttemptFindsWhatTheFirstHasMade) {
+    CreateTopics request;
+    request.attempt.request = base::Uuid::random();
+    request.topics = {{.name = "first", .partitions = 2, .configs = {{"retention.ms", "1"}}},
+                      {.name = "second"}};
+    const auto made = create(request);
+    ASSERT_TRUE(made[0].outcome && made[1].outcome);
+    EXPECT_NE(made[0].id, made[1].id);
+    request.attempt.again = true;
+    request.topics.push_back({.name = "third"});
+    const auto answers = create(request);
+    EXPECT_EQ(changes_, 1U) << "the third alone";
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        EXPECT_TRUE(answers[i].outcome);
+        EXPECT_EQ(answers[i].id, made[i].id);
+        EXPECT_EQ(answers[i].partitions, made[i].partitions);
+        EXPECT_EQ(answers[i].replication_factor, made[i].replication_factor);
+        EXPECT_EQ(answers[i].configs, made[i].configs);
+    }
+    EXPECT_TRUE(answers[2].outcome);
+}
+
+TEST_F(TopicAdmin, SecondAttemptIsRefusedWhatAnotherRequestHasMade) {
+    create({.name = "other"});
+    CreateTopics request;
+    request.attempt = {.request = base::Uuid::random(), .again = true};
+    request.topics = {{.name = "other"}};
+    expect_error(create(request).front().outcome, ErrorCode::kTopicAlreadyExists,
+                 "Topic 'other' already exists.");
+    request.attempt.again = false;
+    request.topics = {{.name = "new"}};
+    EXPECT_TRUE(create(request).front().outcome);
+    expect_error(create(request).front().outcome, ErrorCode::kTopicAlreadyExists,
+                 "Topic 'new' already exists.");
+}
+
+TEST_F(TopicAdmin, SecondAttemptOfADeletionOrAGrowthIsDone) {
+    EXPECT_TRUE(remove({"my.topic"}, {.again = true}).front().outcome);
+    EXPECT_EQ(image_->topic("my.topic"), nullptr);
+    EXPECT_TRUE(remove({"my.topic"}, {.again = true}).front().outcome);
+    EXPECT_FALSE(remove({"my.topic"}).front().outcome);
+    create({.name = "grows", .partitions = 2});
+    EXPECT_TRUE(grow({.name = "grows", .count = 3}));
+    EXPECT_TRUE(grow({.name = "grows", .count = 3}, {.again = true}));
+    EXPECT_EQ(changes_, 0U);
+    EXPECT_FALSE(grow({.name = "grows", .count = 2}, {.again = true}));
 }
 
 TEST_F(TopicAdmin, ConfigsAreCheckedAsAWhole) {

@@ -45,6 +45,8 @@ public:
     /// it has not.
     virtual bool flush(std::chrono::milliseconds patience) = 0;
     virtual void forget() = 0;
+    /// The same, at once, and gives back what no controller has heard.
+    [[nodiscard]] virtual Report take_back() = 0;
 };
 
 }  // namespace kaas::cluster

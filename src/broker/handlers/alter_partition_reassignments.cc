@@ -1,5 +1,6 @@
 #include "broker/handlers/alter_partition_reassignments.h"
 
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "cluster/admin.h"
 
@@ -64,6 +65,7 @@ void alter_partition_reassignments(CallPtr call, wire::AlterPartitionReassignmen
     const bool allowed = request.allow_replication_factor_change;
     auto done = [call = std::move(call), asked = alter.topics,
                  allowed](cluster::Result<std::vector<cluster::TopicOutcomes>> altered) {
+        if (!altered && call->services().controller_calls.ask_next(call, altered.error())) return;
         std::vector<cluster::TopicOutcomes> failed;
         for (const auto& topic : altered ? decltype(asked){} : asked) {
             auto& outcomes = failed.emplace_back(cluster::TopicOutcomes{topic.name, {}});

@@ -1,5 +1,6 @@
 #include "broker/handlers/create_partitions.h"
 
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "cluster/admin.h"
 
@@ -45,6 +46,7 @@ void create_partitions(CallPtr call, wire::CreatePartitionsRequest request) {
     std::map<std::string_view, int> named;
     for (const auto& asked : request.topics) ++named[asked.name];
     cluster::CreatePartitions grow;
+    grow.attempt = call->attempt();
     grow.validate_only = request.validate_only;
     grow.deadline = call->services().clock.now() + std::chrono::milliseconds(request.timeout_ms);
     std::vector<Result> twice;
@@ -62,6 +64,7 @@ void create_partitions(CallPtr call, wire::CreatePartitionsRequest request) {
     auto names = grow.topics;
     auto done = [call = std::move(call), twice = std::move(twice), names = std::move(names)](
                     cluster::Result<std::vector<cluster::GrownTopic>> grown) mutable {
+        if (!grown && call->services().controller_calls.ask_next(call, grown.error())) return;
         wire::CreatePartitionsResponse response;
         response.results = std::move(twice);
         if (grown) {

@@ -1,5 +1,6 @@
 #include "broker/handlers/create_topics.h"
 
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "broker/handlers/config_layers.h"
 #include "cluster/admin.h"
@@ -80,6 +81,7 @@ void answer_refused(Call& call, const wire::CreateTopicsRequest& request,
 
 void create_topics(CallPtr call, wire::CreateTopicsRequest request) {
     cluster::CreateTopics create;
+    create.attempt = call->attempt();
     create.validate_only = request.validate_only;
     create.deadline = call->services().clock.now() + std::chrono::milliseconds(request.timeout_ms);
     for (const auto& asked : request.topics) create.topics.push_back(to_new_topic(asked));
@@ -87,6 +89,7 @@ void create_topics(CallPtr call, wire::CreateTopicsRequest request) {
     auto& controller = call->services().node.controller();
     auto done = [call = std::move(call), request = std::move(request)](
                     cluster::Result<std::vector<cluster::CreatedTopic>> created) {
+        if (!created && call->services().controller_calls.ask_next(call, created.error())) return;
         if (!created) return answer_refused(*call, request, created.error());
         wire::CreateTopicsResponse response;
         for (const auto& topic : *created) response.topics.push_back(to_wire(*call, topic));

@@ -1,5 +1,6 @@
 #include "broker/handlers/delete_topics.h"
 
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "cluster/admin.h"
 
@@ -89,12 +90,14 @@ void delete_topics(CallPtr call, wire::DeleteTopicsRequest request) {
         return call->answer(response);
     }
     cluster::DeleteTopics remove;
+    remove.attempt = call->attempt();
     remove.deadline = call->services().clock.now() + std::chrono::milliseconds(request.timeout_ms);
     remove.topics = asked.good;
     auto& home = call->home();
     auto& controller = call->services().node.controller();
     auto done = [call = std::move(call), asked = std::move(asked)](
                     cluster::Result<std::vector<cluster::DeletedTopic>> deleted) mutable {
+        if (!deleted && call->services().controller_calls.ask_next(call, deleted.error())) return;
         wire::DeleteTopicsResponse response;
         response.responses = std::move(asked.refused);
         if (deleted) {

@@ -1,5 +1,6 @@
 #include "broker/handlers/elect_leaders.h"
 
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "cluster/admin.h"
 
@@ -62,6 +63,7 @@ void elect_leaders(CallPtr call, wire::ElectLeadersRequest request) {
     auto done = [call = std::move(call), asked = std::move(asked)](
                     cluster::Result<std::vector<cluster::TopicOutcomes>> elected) {
         if (elected) return call->answer(to_wire(*elected));
+        if (call->services().controller_calls.ask_next(call, elected.error())) return;
         const auto failed = all_failed(asked, elected.error());
         auto response = to_wire(failed);
         response.error_code = broker::to_wire(elected.error().code);

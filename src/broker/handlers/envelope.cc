@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "broker/controller_calls.h"
 #include "broker/envelope_exchange.h"
 #include "broker/handlers/registry.h"
 #include "cluster/node.h"
@@ -68,10 +69,12 @@ void envelope(CallPtr call, wire::EnvelopeRequest request) {
     peer.address = std::string(base::as_text(request.client_host_address.view()));
     auto& services = call->services();
     auto& state = call->state();
-    handler->serve(std::make_shared<Call>(services, state, std::move(*header),
-                                          std::make_unique<EnvelopeExchange>(
-                                              std::move(call), std::move(part), std::move(peer))),
-                   in);
+    const auto attempt = attempt_of(request);
+    auto exchange =
+        std::make_unique<EnvelopeExchange>(std::move(call), std::move(part), std::move(peer));
+    handler->serve(
+        std::make_shared<Call>(services, state, std::move(*header), std::move(exchange), attempt),
+        in);
 }
 
 }  // namespace kaas::broker

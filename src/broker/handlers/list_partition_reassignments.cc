@@ -1,6 +1,7 @@
 #include "broker/handlers/list_partition_reassignments.h"
 
 #include "base/ids.h"
+#include "broker/controller_calls.h"
 #include "broker/errors.h"
 #include "cluster/admin.h"
 
@@ -33,6 +34,7 @@ void list_partition_reassignments(CallPtr call, wire::ListPartitionReassignments
     auto& controller = call->services().node.controller();
     auto done = [call = std::move(call)](
                     cluster::Result<std::vector<cluster::OngoingReassignments>> listed) {
+        if (!listed && call->services().controller_calls.ask_next(call, listed.error())) return;
         wire::ListPartitionReassignmentsResponse response;
         response.error_message = std::nullopt;
         if (!listed) {
