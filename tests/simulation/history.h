@@ -3,6 +3,8 @@
 #include "base/ids.h"
 #include "base/thread_pool.h"
 #include "broker.h"
+#include "catalog/image.h"
+#include "cluster/node.h"
 #include "ledger.h"
 #include "machine.h"
 #include "network.h"
@@ -63,6 +65,8 @@ private:
 
     // The end.
     [[nodiscard]] bool all_is_well();
+    [[nodiscard]] bool all_agree(cluster::Node& reigning);
+    [[nodiscard]] bool all_is_served(const catalog::Image& image);
     [[nodiscard]] std::string what_is_wrong();
     void check_all();
 
