@@ -425,6 +425,15 @@ void SimulatedUplink::end_for_good() {
     });
 }
 
+cluster::Report SimulatedUplink::take_back() {
+    cluster::Report unheard;
+    reactor_.run_and_wait([&] {
+        drop();
+        unheard = std::exchange(pending_, {.intent = pending_.intent});
+    });
+    return unheard;
+}
+
 void SimulatedUplink::forget() {
     reactor_.post([self = shared_from_this()] { self->drop(); });
 }

@@ -131,6 +131,7 @@ public:
     void report(cluster::Report report) override;
     bool flush(std::chrono::milliseconds patience) override;
     void forget() override;
+    [[nodiscard]] cluster::Report take_back() override;
     /// Nothing more is told to the listener once this returns.
     void end_for_good();
 
