@@ -358,7 +358,9 @@ std::size_t SlotTable::Impl::count(Hosting state) const {
 bool SlotTable::Impl::is_offline(const SlotId& id) const {
     base::MutexLock lock(mutex_);
     const auto slot = slots_.find(id);
-    return slot != slots_.end() && slot->second->tenancy.state() == Hosting::kOffline;
+    if (slot == slots_.end()) return false;
+    const auto state = slot->second->tenancy.state();
+    return state != Hosting::kOpening && state != Hosting::kServing;
 }
 
 SlotTable::SlotTable(Options options) : impl_(std::make_shared<Impl>(std::move(options))) {}

@@ -55,7 +55,8 @@ public:
     [[nodiscard]] std::size_t led() const;
     [[nodiscard]] std::size_t opening() const;
     [[nodiscard]] std::size_t offline() const;
-    /// Assigned here, but its log has failed or cannot be read: nobody knows when it serves.
+    /// Named by the assignment, but its log has failed or cannot be read, or an earlier life of
+    /// this broker is meant: nobody knows when it serves.
     [[nodiscard]] bool is_offline(const SlotId& id) const;
 
     /// Looks after open slots: reports which epochs have been written, gives up those whose log has

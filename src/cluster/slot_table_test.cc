@@ -278,6 +278,19 @@ TEST_F(SlotTableTest, AFailedLogGivesItsEpochUpAndComesBack) {
     EXPECT_TRUE(add("b"));
 }
 
+TEST_F(SlotTableTest, AFencedBrokerThatHearsNoControllerLetsNobodyWaitForIt) {
+    create_slots();
+    EXPECT_FALSE(table_->is_offline(kFirst));
+    old_ = std::move(broker_);
+    old_->session.fenced = true;
+    broker_ = std::make_unique<storage::testing::Broker>(volume_, clock_);
+    table_->replace_place("main", {&volume_, &broker_->log_dir, {base::Uuid::random()}});
+    run();
+    EXPECT_EQ(table_->led() + table_->opening() + table_->offline(), 0U);
+    EXPECT_TRUE(table_->is_offline(kFirst))
+        << "the assignment names it, and means its earlier life";
+}
+
 TEST_F(SlotTableTest, AnEpochThatWasGivenUpIsNeverTakenAgain) {
     create_slots(1);
     break_log();
