@@ -64,7 +64,9 @@ storage::Result<void> write(storage::Volume& volume, const ControllerAddress& ad
                                                    {"cluster", address.cluster_id}}) +
                       "\n";
     const auto bytes = base::as_bytes(text);
-    return file->write_at(0, {&bytes, 1});
+    KAAS_TRY(file->write_at(0, {&bytes, 1}));
+    KAAS_TRY(file->sync());
+    return volume.sync_directory(std::string(kAddressDirectory));
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ struct ControllerAddress {
 };
 
 /// Tells the cluster where this controller is: a file of its epoch's, created exclusively. A hint
-/// and nothing more (whoever follows it asks the controller for its epoch), so it is never fsynced,
-/// and a controller that cannot write it is found later than it could be. Files of lower epochs go.
-/// The directory is `prepare_cluster`'s.
+/// and nothing more (whoever follows it asks the controller for its epoch), so a controller that
+/// cannot write it is found later than it could be. It is synced all the same: it is written once
+/// in a reign, and a server that came up without it would hide a controller that lives on. Files of
+/// lower epochs go. The directory is `prepare_cluster`'s.
 void tell_address(storage::Volume& volume, const ControllerAddress& address);
 
 /// The newest there is; its controller may have been succeeded. Errors: kStorage.

@@ -60,6 +60,14 @@ TEST_F(ControllerAddressTest, NewestIsFoundAsItWasTold) {
     EXPECT_EQ(volume_.list(std::string(kAddressDirectory))->size(), 1U) << "older ones go";
 }
 
+TEST_F(ControllerAddressTest, OutlivesTheVolumeOfAControllerThatLivesOn) {
+    tell_address(volume_, address(1));
+    volume_.crash();
+    auto found = newest_address(volume_);
+    ASSERT_TRUE(found && *found);
+    EXPECT_EQ((**found).epoch, base::ControllerEpoch(1));
+}
+
 TEST_F(ControllerAddressTest, LateControllerHidesNobody) {
     tell_address(volume_, address(3));
     tell_address(volume_, address(2));
