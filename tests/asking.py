@@ -29,5 +29,5 @@ def until(ask, what, wanted=bool, seconds=SECONDS):
 
 
 def health(broker):
-    with urllib.request.urlopen(f"http://127.0.0.1:{broker.health_port}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{broker.host}:{broker.health_port}/healthz", timeout=10) as answer:
         return json.load(answer)

@@ -48,6 +48,9 @@ def free_port():
 class Broker:
     """One broker process and its directory. Signals go to the process started here and no other."""
 
+    host = "127.0.0.1"
+    prefix = ()  # what the command line begins with
+
     def __init__(self, directory, settings=None, port=None):
         self.directory = pathlib.Path(directory)
         self.port = port or free_port()
@@ -58,7 +61,7 @@ class Broker:
 
     @property
     def bootstrap(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def pid(self):
@@ -69,14 +72,14 @@ class Broker:
 
     def command(self):
         settings = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
             "log.dirs": str(self.directory / "data"),
-            "kaas.health.listener": f"127.0.0.1:{self.health_port}",
+            "kaas.health.listener": f"{self.host}:{self.health_port}",
             **self.settings,
         }
         overrides = [word for key, value in settings.items() if value is not None
                      for word in ("--override", f"{key}={value}")]
-        return [str(binary()), "serve", *overrides]
+        return [*self.prefix, str(binary()), "serve", *overrides]
 
     def start(self):
         """Starts the process and returns once its port answers."""
@@ -95,7 +98,7 @@ class Broker:
 
     def _answers(self):
         """ApiVersions 0 is answered: a listener alone is bound before there is anything to serve."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as probe:
+        with contextlib.suppress(OSError), socket.create_connection((self.host, self.port), 5) as probe:
             probe.sendall(struct.pack(">ihhih", 10, 18, 0, 0, -1))
             return probe.recv(1) != b""
         return False

@@ -27,20 +27,23 @@ WRITABLE_SECONDS = 60
 class ClusterBroker(Broker):
     """One member: a log and ports of its own, and the directory that all share."""
 
-    def __init__(self, home, data, node_id, settings):
+    def __init__(self, home, data, node_id, settings, network=None):
+        if network:
+            self.host, self.prefix = network.address(node_id), network.command(node_id)
         own = pathlib.Path(home) / f"broker-{node_id}-{free_port()}"
         own.mkdir()
         internal = free_port()
         super().__init__(own, {
             "kaas.mode": "volume", "node.id": str(node_id), "log.dirs": str(data),
-            "kaas.internal.listener": f"127.0.0.1:{internal}",
-            "kaas.internal.advertised": f"127.0.0.1:{internal}", **settings})
+            "kaas.internal.listener": f"{self.host}:{internal}",
+            "kaas.internal.advertised": f"{self.host}:{internal}", **settings})
         self.node_id = node_id
         self.frozen = False
+        self.lost = False  # a fault has it, and it is not asked
 
     @property
     def running(self):
-        return self.process is not None and not self.frozen
+        return self.process is not None and not self.frozen and not self.lost
 
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -58,12 +61,14 @@ class ClusterBroker(Broker):
 class Cluster:
     """N brokers. `brokers` is by id; those that were killed or stopped can be started again.
 
-    `mounts`: where each sees the shared directory, by id; without it all see the same one.
+    `mounts`: where each sees the shared directory, by id; without it all see the same one. `network`: each
+    runs on the host of its id there.
     """
 
-    def __init__(self, home, count=3, settings=None, mounts=None):
+    def __init__(self, home, count=3, settings=None, mounts=None, network=None):
         self.home = pathlib.Path(home)
         self.mounts = mounts
+        self.network = network
         self.data = self.home / "data"
         self.settings = dict(settings or {})
         self.brokers = {}
@@ -73,7 +78,7 @@ class Cluster:
     def make(self, node_id, settings=None):
         """A process on the same directory that is not one of `brokers`."""
         data = self.mounts[node_id] if self.mounts else self.data
-        return ClusterBroker(self.home, data, node_id, {**self.settings, **(settings or {})})
+        return ClusterBroker(self.home, data, node_id, {**self.settings, **(settings or {})}, self.network)
 
     def add(self, node_id, settings=None):
         """One more, not started yet."""
@@ -122,9 +127,9 @@ class Cluster:
         with Connection(broker.bootstrap, timeout=timeout) as connection:
             return connection.call(api, version, body)
 
-    def metadata(self, topics=None, through=None):
+    def metadata(self, topics=None, through=None, timeout=20):
         asked = None if topics is None else [{"name": name} for name in topics]
-        return self.call("Metadata", 12, {"topics": asked, "allow_auto_topic_creation": False}, through)
+        return self.call("Metadata", 12, {"topics": asked, "allow_auto_topic_creation": False}, through, timeout)
 
     def members(self, through=None):
         """Ids of the brokers that clients are told of."""
@@ -133,9 +138,9 @@ class Cluster:
     def cluster_id(self, through=None):
         return self.metadata([], through)["cluster_id"]
 
-    def leaders(self, topic, through=None):
+    def leaders(self, topic, through=None, timeout=20):
         """{partition: leader id}, -1 where there is none."""
-        found, = self.metadata([topic], through)["topics"]
+        found, = self.metadata([topic], through, timeout)["topics"]
         return {p["partition_index"]: p["leader_id"] for p in found["partitions"]}
 
     def led(self, topic, through=None):
@@ -226,9 +231,9 @@ class Cluster:
 def cluster_factory():
     """Makes clusters; what still lives at the end is stopped, and must stop well, if the test went well."""
     with contextlib.ExitStack() as cleanup:
-        def make(count=3, settings=None, home=None, start=True, mounts=None):
+        def make(count=3, settings=None, home=None, start=True, mounts=None, network=None):
             home = home or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kaas-"))
-            cluster = Cluster(home, count, settings, mounts)
+            cluster = Cluster(home, count, settings, mounts, network)
             cleanup.callback(cluster.kill)
             if start:
                 cluster.start()

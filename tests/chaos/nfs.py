@@ -30,6 +30,7 @@ class Nfs:
         return self
 
     def __exit__(self, *_):
+        self.tell("clear *")
         self.control.close()
         stop(self.process, self.mounts)
 

@@ -180,6 +180,12 @@ public:
         return any ? refresh(number) : 0;
     }
 
+    void flush_all() {
+        std::vector<Number> numbers;
+        for (const auto& [number, writes] : dirty_) numbers.push_back(number);
+        for (const auto number : numbers) flush(number, false);
+    }
+
     /// A sync that fails: what was written can still be read, and is never durable.
     void lose(Number number) {
         for (auto& write : dirty_[number]) write.lost = true;
