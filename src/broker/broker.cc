@@ -215,8 +215,8 @@ private:
             });
         }
         for (int round = 0; round < 2; ++round) {  // what runs in the first may post once more
-            for (std::size_t i = 0; i < reactors_.size(); ++i) reactors_[i].run_and_wait([] {});
-            if (internal_) internal_->reactor().run_and_wait([] {});
+            for (std::size_t i = 0; i < reactors_.size(); ++i) end_state_of(reactors_[i]);
+            if (internal_) end_state_of(internal_->reactor());
             if (link_) link_->run_and_wait([] {});
         }
     }
@@ -467,10 +467,17 @@ private:
         dispatcher_.begin(*services_);
     }
 
-    void add_state_of(const net::Reactor& reactor) {
-        services_->states.emplace(
-            &reactor, std::make_unique<ReactorState>(ReactorState{
-                          node_->partitions().reader(), {}, TopicMetrics::Reader(topic_metrics_)}));
+    void add_state_of(net::Reactor& reactor) {
+        auto& state = services_->states[&reactor];
+        state = std::make_unique<ReactorState>(
+            ReactorState{node_->partitions().reader(), {}, TopicMetrics::Reader(topic_metrics_)});
+        reactor.run_and_wait(
+            [&] { reactor.on_tick([partitions = &state->partitions] { partitions->refresh(); }); });
+    }
+
+    /// Behind all that was posted to it.
+    static void end_state_of(net::Reactor& reactor) {
+        reactor.run_and_wait([&] { reactor.on_tick({}); });
     }
 
     void note_latency_of(wire::ApiKey key) {

@@ -7,6 +7,9 @@
 #include "cluster/tenancy.h"
 #include "storage/error.h"
 
+#include <fmt/format.h>
+
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,8 +17,13 @@
 
 namespace kaas::cluster {
 
-HostedPartition::HostedPartition(base::TopicPartition id, std::string directory)
-    : id_(id), directory_(std::move(directory)) {}
+HostedPartition::HostedPartition(base::TopicPartition id,
+                                 std::shared_ptr<const std::string> topic_directory)
+    : id_(id), topic_directory_(std::move(topic_directory)) {}
+
+std::string HostedPartition::directory() const {
+    return fmt::format("{}/{}", *topic_directory_, id_.partition);
+}
 
 bool HostedPartition::aim(std::optional<Tenure> tenure) {
     if (tenure && tenure->asked_back && moving && moving->handed_over) {
@@ -45,7 +53,7 @@ void HostedPartition::opened(storage::Result<storage::LogPtr> result, base::Cloc
         log_ = std::move(*result);
         tenancy_.opened(now);
     } else if (tenancy_.failed(result.error().code, now)) {
-        base::log::warn("cluster", "{}: epoch {} did not open: {}", directory_, epoch,
+        base::log::warn("cluster", "{}: epoch {} did not open: {}", directory(), epoch,
                         result.error().context);
     }
     show();
@@ -83,7 +91,7 @@ bool HostedPartition::at_rest() {
 }
 
 void HostedPartition::failed(const storage::Error& why, base::Clock::Steady now) {
-    base::log::warn("cluster", "{}: epoch {} has failed: {}", directory_, tenancy_.tenure().epoch,
+    base::log::warn("cluster", "{}: epoch {} has failed: {}", directory(), tenancy_.tenure().epoch,
                     why.context);
     if (log_->is_readable()) read_only_ = log_;
     let_go();

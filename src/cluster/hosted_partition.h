@@ -8,10 +8,11 @@
 #include "storage/error.h"
 #include "storage/partition_log.h"
 
+#include <boost/container/flat_set.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@ namespace kaas::cluster {
 /// see of it follows every step. Thread: passive; its table's lock.
 class HostedPartition {
 public:
-    HostedPartition(base::TopicPartition id, std::string directory);
+    HostedPartition(base::TopicPartition id, std::shared_ptr<const std::string> topic_directory);
 
     // As of `Tenancy`.
     bool aim(std::optional<Tenure> tenure);
@@ -44,7 +45,7 @@ public:
     [[nodiscard]] int life() const { return life_; }
 
     [[nodiscard]] const base::TopicPartition& id() const { return id_; }
-    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] std::string directory() const;
     [[nodiscard]] const std::shared_ptr<LogSeat>& seat() const { return seat_; }
     /// True when nothing of it touches files: no step runs, no log is open, and the last cycle of
     /// every log that it had has ended. A volume that hangs may keep one for long.
@@ -67,7 +68,7 @@ public:
     std::unique_ptr<Moving> moving;
     bool copying = false;  ///< a job is at it
     /// Where moves have left files that nothing names any more.
-    std::set<std::string> left_volumes;
+    boost::container::flat_set<std::string> left_volumes;
     bool discarded = false;  ///< the topic is deleted: no last line is needed
 
 private:
@@ -75,7 +76,7 @@ private:
     void show();
 
     const base::TopicPartition id_;
-    const std::string directory_;
+    const std::shared_ptr<const std::string> topic_directory_;  ///< that of all its partitions
     const std::shared_ptr<LogSeat> seat_ = std::make_shared<LogSeat>();
 
     int life_ = 0;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <tuple>
 
 namespace kaas::cluster {
 namespace {
@@ -39,5 +40,7 @@ Hosted PartitionReader::find(std::string_view topic, base::PartitionId partition
 }
 
 const catalog::Image& PartitionReader::image() { return *views_.get()->image; }
+
+void PartitionReader::refresh() { std::ignore = views_.get(); }
 
 }  // namespace kaas::cluster

@@ -104,6 +104,10 @@ void PartitionTable::Impl::host(const catalog::Topic& topic, bool new_configs, T
 bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local) const {
     bool more = false;
     local.partitions.resize(topic.partitions.size());
+    if (local.directory == nullptr) {
+        local.directory =
+            std::make_shared<const std::string>(catalog::topic_directory(topic.name, topic.id));
+    }
     for (std::size_t i = 0; i < topic.partitions.size(); ++i) {
         const auto& partition = topic.partitions[i];
         if (local.partitions[i]) continue;
@@ -113,7 +117,7 @@ bool PartitionTable::Impl::extend(const catalog::Topic& topic, LocalTopic& local
         }
         local.partitions[i] = std::make_shared<HostedPartition>(
             base::TopicPartition{topic.id, base::PartitionId(static_cast<std::int32_t>(i))},
-            catalog::topic_directory(topic.name, topic.id) + "/" + std::to_string(i));
+            local.directory);
         more = true;
     }
     return more;

@@ -50,6 +50,8 @@ public:
 
     /// The image that look-ups go by now; the reference lives until the next call on this reader.
     [[nodiscard]] const catalog::Image& image();
+    /// Lets go of what is not the newest image any more. Who looks nothing up for long calls it.
+    void refresh();
 
 private:
     Versioned<TableView>::Reader views_;

@@ -44,6 +44,7 @@ namespace kaas::cluster {
 
 struct LocalTopic {
     std::shared_ptr<const storage::LogConfig> config;
+    std::shared_ptr<const std::string> directory;
     std::vector<HostedPartitionPtr> partitions;  ///< null where this broker never had the partition
 };
 

@@ -14,11 +14,12 @@
 #include "storage/segment.h"
 #include "storage/segment_move.h"
 
+#include <boost/container/flat_set.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -167,7 +168,7 @@ bool PartitionTable::Impl::note_left_volumes(HostedPartition& partition, const T
 /// What does not go now is tried again at the next tick. Not under the feet of an earlier log: a
 /// compaction of it may still write.
 void PartitionTable::Impl::leave_old_volumes(const HostedPartitionPtr& partition) {
-    std::set<std::string> volumes;
+    boost::container::flat_set<std::string> volumes;
     {
         base::MutexLock lock(mutex_);
         if (!partition->earlier_at_rest()) return;

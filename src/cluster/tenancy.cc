@@ -43,19 +43,23 @@ bool is_stranded(const catalog::Partition& partition, base::BrokerId self, const
 }
 
 bool Tenancy::aim(std::optional<Tenure> tenure) {
-    assigned_.reset();
-    if (tenure) assigned_ = {tenure->epoch, tenure->volume};
     recalled_ = tenure && tenure->asked_back;
-    if (recalled_ || (tenure && tenure->epoch <= given_up_)) tenure.reset();
-    const bool news = recalled_ || tenure != wanted_;
-    wanted_ = std::move(tenure);
+    const bool wanted = tenure && !recalled_ && tenure->epoch > given_up_;
+    const bool news = recalled_ || wanted != wanted_ || (wanted && tenure != assigned_);
+    wanted_ = wanted;
+    assigned_ = std::move(tenure);
+    if (assigned_ == held_) forget_walk();
     give_up_recalled();
     return news;
 }
 
+void Tenancy::forget_walk() {
+    if (assigned_) assigned_->walk = {};
+}
+
 void Tenancy::give_back() {
     recalled_ = assigned_.has_value();
-    wanted_.reset();
+    wanted_ = false;
     give_up_recalled();
 }
 
@@ -87,7 +91,8 @@ Tenancy::Step Tenancy::begin() {
     }
     if (still_wanted()) return Step::kNone;  // failed, and nothing new was given
     busy_ = true;
-    held_ = Tenure{wanted_->epoch, wanted_->volume, std::exchange(wanted_->walk, {})};
+    held_ = assigned_;
+    forget_walk();
     retry_at_.reset();
     serves_since_.reset();
     state_ = Hosting::kOpening;
@@ -122,7 +127,8 @@ void Tenancy::closed() {
     busy_ = false;
     open_ = false;
     given_up_ = held_->epoch;
-    if (wanted_ && wanted_->epoch <= given_up_) wanted_.reset();  // an image of before came late
+    // An image of before may have come late.
+    wanted_ = wanted_ && assigned_->epoch > given_up_;
     held_.reset();
     give_up_recalled();
 }
@@ -174,10 +180,10 @@ const std::string& Tenancy::volume() const {
 std::optional<catalog::OpenedEpoch> Tenancy::news(const base::TopicPartition& id,
                                                   std::optional<base::LeaderEpoch> written) {
     if (busy_ || !open_ || !still_wanted()) return std::nullopt;
-    const catalog::OpenedEpoch now{id, held_->epoch, written.value_or(base::kNoLeaderEpoch)};
+    const std::pair now(held_->epoch, written.value_or(base::kNoLeaderEpoch));
     if (told_ == now) return std::nullopt;
     told_ = now;
-    return now;
+    return catalog::OpenedEpoch{id, now.first, now.second};
 }
 
 }  // namespace kaas::cluster

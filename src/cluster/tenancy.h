@@ -106,7 +106,7 @@ public:
     [[nodiscard]] bool busy() const { return busy_; }
     /// True when the assignment gives this very epoch, and nobody has asked for it back.
     [[nodiscard]] bool wants(base::LeaderEpoch epoch) const {
-        return wanted_ && wanted_->epoch == epoch;
+        return wanted_ && assigned_->epoch == epoch;
     }
     /// Held, or on its way here or from here.
     [[nodiscard]] bool is_led() const { return busy_ || open_ || wanted_; }
@@ -117,7 +117,7 @@ public:
     /// Of what is assigned here, or else held; empty when there is neither.
     [[nodiscard]] const std::string& volume() const;
     /// False when the running step is for a tenure that is not wanted any more.
-    [[nodiscard]] bool still_wanted() const { return wanted_ == held_; }
+    [[nodiscard]] bool still_wanted() const { return wanted_ ? held_ == assigned_ : !held_; }
     /// Of the running step, of the log, or of the attempt that failed.
     [[nodiscard]] const Tenure& tenure() const { return *held_; }
     /// The same, for the step that opens it: nobody else needs the epochs to walk.
@@ -130,8 +130,7 @@ public:
     }
     /// True when it is on the volume, or about to be.
     [[nodiscard]] bool needs(const std::string& volume) const {
-        const auto is_there = [&](const auto& place) { return place && place->volume == volume; };
-        return is_there(wanted_) || is_there(held_);
+        return holds_on(volume) || (wanted_ && assigned_->volume == volume);
     }
 
     std::vector<std::shared_ptr<Batch>> batches;  ///< that wait until no step is left
@@ -140,25 +139,24 @@ private:
     [[nodiscard]] Hosting idle_state() const {
         return stranded_ ? Hosting::kOffline : Hosting::kNotHere;
     }
+    /// Of what is assigned here: the step that opens it has it, or has had it.
+    void forget_walk();
     void plan_retry(storage::ErrorCode code, base::Clock::Steady now);
     /// What was asked back and is not served, or not any more, is given up.
     void give_up_recalled();
 
-    struct Assigned {
-        base::LeaderEpoch epoch;
-        std::string volume;
-    };
-    std::optional<Assigned> assigned_;  ///< by the newest image, to this life
-    bool recalled_ = false;             ///< the assigned epoch is to be released
-    base::Clock::Steady report_at_{};   ///< the next release, at the earliest
-    std::optional<Tenure> wanted_;
-    std::optional<Tenure> held_;  ///< what the log, or the last attempt at one, belongs to
+    std::optional<Tenure> assigned_;   ///< by the newest image, to this life
+    bool wanted_ = false;              ///< the assigned epoch is to be served
+    bool recalled_ = false;            ///< the assigned epoch is to be released
+    base::Clock::Steady report_at_{};  ///< the next release, at the earliest
+    std::optional<Tenure> held_;       ///< what the log, or the last attempt at one, belongs to
     bool open_ = false;
     base::LeaderEpoch given_up_ = base::kNoLeaderEpoch;  ///< and every epoch below
     Hosting state_ = Hosting::kNotHere;
     bool busy_ = false;
     bool stranded_ = false;
-    std::optional<catalog::OpenedEpoch> told_;
+    /// The epoch that was reported as open, and the one it served from.
+    std::optional<std::pair<base::LeaderEpoch, base::LeaderEpoch>> told_;
     std::optional<base::Clock::Steady> serves_since_;
     std::optional<base::Clock::Steady> disk_failed_at_;
     std::chrono::milliseconds pause_{0};

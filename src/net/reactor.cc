@@ -212,6 +212,7 @@ void Reactor::end_turn() {
 
 void Reactor::tick() {
     ticks_.fetch_add(1, std::memory_order_relaxed);
+    if (on_tick_) on_tick_();
     timers_.arm(tick_timer_, now_ + kTick, [this] { tick(); });
 }
 

@@ -62,6 +62,8 @@ public:
     /// `target` must be unwatched before `fd` closes, and `retire`d (not just deleted) after.
     [[nodiscard]] Result<void> watch(int fd, std::uint32_t events, Pollable& target);
     void unwatch(int fd);
+    /// Runs `work` with each tick, in the place of what was given before.
+    void on_tick(Work work) { on_tick_ = std::move(work); }
     /// Calls `target->on_work()` in this turn's next round, or in the next turn, and
     /// `target->on_turn_end()` after the last round.
     void work_soon(std::shared_ptr<Pollable> target) { touched_.push_back(std::move(target)); }
@@ -91,6 +93,7 @@ private:
     base::Clock::Steady now_;
     base::TimerQueue timers_;
     base::TimerQueue::Entry tick_timer_;
+    Work on_tick_;
     std::vector<std::shared_ptr<Pollable>> touched_;
     std::vector<std::shared_ptr<Pollable>> working_;  ///< kept for its capacity
     std::vector<std::shared_ptr<Pollable>> worked_;

@@ -215,8 +215,8 @@ Result<void> EpochLog::release(const json::object& facts, Syncs syncs) {
     KAAS_TRY_ASSIGN(line, to_line(own_mark("released", fsynced_), facts));
     KAAS_TRY(write_lines(line));
     if (syncs == Syncs::kNow) KAAS_TRY(sync());
-    ended_by_ =
-        Error{ErrorCode::kClosed, fmt::format("{}: released", path_.epoch_directory(epoch_))};
+    ended_by_ = std::make_unique<const Error>(
+        ErrorCode::kClosed, fmt::format("{}: released", path_.epoch_directory(epoch_)));
     file_.reset();
     return {};
 }
@@ -296,7 +296,7 @@ Result<void> EpochLog::write_lines(const std::string& lines) {
 }
 
 Result<void> EpochLog::end_on_error(Result<void> result) {
-    if (!result) ended_by_ = result.error();
+    if (!result) ended_by_ = std::make_unique<const Error>(result.error());
     return result;
 }
 

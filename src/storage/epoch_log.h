@@ -142,8 +142,8 @@ public:
     [[nodiscard]] std::uint32_t file() const { return number_; }
     [[nodiscard]] std::uint64_t length() const { return length_; }
     [[nodiscard]] bool has_unsynced() const { return fsynced_ < length_; }
-    /// The error that ended the epoch, or kClosed after a release; empty while the log is good.
-    [[nodiscard]] const std::optional<Error>& ended_by() const { return ended_by_; }
+    /// The error that ended the epoch, or kClosed after a release; null while the log is good.
+    [[nodiscard]] const std::unique_ptr<const Error>& ended_by() const { return ended_by_; }
 
 private:
     struct Started {
@@ -153,7 +153,7 @@ private:
 
     EpochLog(Volume& volume, EpochLogPath path, std::int32_t epoch, EpochLogOptions options);
 
-    [[nodiscard]] bool ended() const { return ended_by_.has_value(); }
+    [[nodiscard]] bool ended() const { return ended_by_ != nullptr; }
     /// Something that a hint must not vouch for.
     [[nodiscard]] bool has_unsynced_changes() const { return changes_end_ > fsynced_; }
     /// Opens the file again after a `rest`.
@@ -186,7 +186,7 @@ private:
     std::uint64_t told_ = 0;         ///< ... as far as a line says so
     bool unvouched_ = true;
     std::vector<std::uint32_t> superseded_;
-    std::optional<Error> ended_by_;
+    std::unique_ptr<const Error> ended_by_;
 };
 
 /// Removes an old epoch with everything in its directory; file 1 goes last, so that the epoch stays

@@ -89,7 +89,7 @@ struct Life {
         opened = true;
         if (auto result = live(*log, session); !result) failed = result.error();
         // Sticky: whatever failed, nothing goes on.
-        ended = log->ended_by().has_value();
+        ended = log->ended_by() != nullptr;
         if (failed && ended) {
             EXPECT_EQ(log->append({{"v", -1}}), std::unexpected(*log->ended_by()));
             EXPECT_EQ(log->sync(), std::unexpected(*log->ended_by()));

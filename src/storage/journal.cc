@@ -241,7 +241,7 @@ void Journal::make_room() {
                     path_.directory(), file.error().context);
     try_again_ = options_.clock->now() + kPause;
     // A taker has closed it, or its own log has failed: there is no second one.
-    if (log_ ? log_->ended_by().has_value() : file.error().code == ErrorCode::kExists)
+    if (log_ ? log_->ended_by() != nullptr : file.error().code == ErrorCode::kExists)
         failed_ = true;
 }
 

@@ -263,7 +263,8 @@ private:
         while (life->log_dir.run_cycle()) {
         }
         for (std::size_t i = 0; i < kPartitions; ++i) {
-            EXPECT_TRUE(life->logs[i]->release(std::chrono::milliseconds(0)));
+            const auto released = life->logs[i]->release(std::chrono::milliseconds(0));
+            EXPECT_TRUE(released) << released.error().context;
             note_written(*life, i);
         }
         life->log_dir.stop();

@@ -31,88 +31,82 @@ CommitMember::Pace PartitionLog::take() {
     base::MutexLock lock(mutex_);
     asked_for_cycle_ = false;
     in_cycle_ = true;
-    cycle_error_.reset();
-    checkpoint_.reset();
+    if (cycle_ == nullptr) cycle_ = std::make_unique<Cycle>();
+    cycle_->error.reset();
+    cycle_->checkpoint.reset();
     if (ended_) {
-        cycle_error_ = *ended_;  // nothing of it is synced again: its descriptor may have failed
+        cycle_->error = *ended_;  // nothing of it is synced again: its descriptor may have failed
         return Pace::kQuick;
     }
-    pieces_.swap(pending_);  // both keep their memory for the next cycle
+    cycle_->pieces.swap(pending_);  // both keep their memory for the next cycle
     cycle_tickets_.swap(pending_tickets_);
-    if (pieces_.empty()) forget_buffers();  // nobody writes: its checkpoint, or upkeep, is due
     // On a remote volume a write has only reached this machine's cache: acks=1 waits for the sync
     // too, or a taker elsewhere would not see what was acknowledged.
-    awaits_write_ =
+    cycle_->awaits_write =
         volume_.is_local() && std::ranges::any_of(cycle_tickets_, [](const Ticket& ticket) {
             return ticket.acks == Acks::kLeader;
         });
-    prepares_upkeep_ = upkeep_wanted_ && upkeep_job_ == PoolJob::kNone;
-    flushes_ = must_flush();
+    cycle_->prepares_upkeep = upkeep_wanted_ && upkeep_job_ == PoolJob::kNone;
+    cycle_->flushes = must_flush();
     // It vouches for what is synced: without a flush in this cycle it would be copied for nothing.
-    if (checkpoint_wanted_ && flushes_ && checkpoint_job_ == PoolJob::kNone) {
+    if (checkpoint_wanted_ && cycle_->flushes && checkpoint_job_ == PoolJob::kNone) {
         checkpoint_wanted_ = false;
-        checkpoint_ = ProducersAt{.at = next_offset_, .producers = producers_.images()};
+        cycle_->checkpoint = ProducersAt{.at = next_offset_, .producers = producers_.images()};
     }
-    roll_after_.reset();
-    if (prepares_upkeep_) {
+    cycle_->roll_after.reset();
+    if (cycle_->prepares_upkeep) {
         upkeep_wanted_ = false;
         if (std::exchange(roll_wanted_, false) && plan_.facts().bytes > 0)
-            roll_after_ = plan_roll(options_.log_dir->clock().wall_ms(), *config());
+            cycle_->roll_after = plan_roll(log_dir_.clock().wall_ms(), *config());
     }
-    const bool makes_files = begins();
-    const bool rolls = roll_after_ != nullptr || std::ranges::any_of(pieces_, [](const Piece& p) {
-                           return p.roll_before != nullptr;
-                       });
-    return makes_files || rolls ? Pace::kSlow : Pace::kQuick;
-}
-
-void PartitionLog::forget_buffers() {
-    pieces_.shrink_to_fit();
-    pending_.shrink_to_fit();
-    cycle_tickets_.shrink_to_fit();
-    pending_tickets_.shrink_to_fit();
-    entry_.reset();
-    base::MutexLock lock(view_mutex_);
-    places_ = PlaceMemory();
+    const bool opens_files = begins() || (cycle_->writes() && active_log_ == nullptr);
+    const bool rolls = cycle_->roll_after != nullptr ||
+                       std::ranges::any_of(cycle_->pieces,
+                                           [](const Piece& p) { return p.roll_before != nullptr; });
+    return opens_files || rolls ? Pace::kSlow : Pace::kQuick;
 }
 
 void PartitionLog::make_files() {
-    if (auto made = make_epoch_files(Syncs::kLater); !made) cycle_error_ = std::move(made).error();
+    if (auto made = make_epoch_files(Syncs::kLater); !made) cycle_->error = std::move(made).error();
 }
 
 void PartitionLog::write_picture() {
-    if (cycle_error_) return;
+    if (cycle_->error) return;
     auto written = write_epoch_picture(Syncs::kLater);
-    if (!written) cycle_error_ = std::move(written).error();
+    if (!written) cycle_->error = std::move(written).error();
 }
 
 void PartitionLog::all_synced(const Result<void>& outcome) {
-    if (auto kept = unless_lost(outcome); !kept && !cycle_error_) cycle_error_ = kept.error();
-    if (!cycle_error_ && fresh_epoch_log_) begin_epoch();
+    if (auto kept = unless_lost(outcome); !kept && !cycle_->error) cycle_->error = kept.error();
+    if (!cycle_->error && cycle_->fresh_epoch_log) begin_epoch();
 }
 
 void PartitionLog::write() {
-    if (cycle_error_) return;
-    if (auto written = write_pieces(); !written) cycle_error_ = std::move(written).error();
+    if (cycle_->error) return;
+    if (auto written = write_pieces(); !written) cycle_->error = std::move(written).error();
 }
 
 Result<void> PartitionLog::write_pieces() {
-    entry_from_ = 0;
-    if (pieces_.empty() && !prepares_upkeep_) return {};
+    cycle_->entry_from = 0;
+    if (cycle_->pieces.empty() && !cycle_->prepares_upkeep) return {};
     if (!begun_) {
         KAAS_TRY(make_epoch_files(Syncs::kNow));
         KAAS_TRY(write_epoch_picture(Syncs::kNow));
         begin_epoch();
     }
-    std::size_t from = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        if (pieces_[i].roll_before == nullptr) continue;
-        KAAS_TRY(write_run(from, i));
-        KAAS_TRY(roll(*pieces_[i].roll_before));
-        from = entry_from_ = i;
+    if (cycle_->writes() && active_log_ == nullptr) {  // it has rested
+        KAAS_TRY_ASSIGN(log, active_->open_to_write(volume_));
+        active_log_ = std::move(log);
     }
-    KAAS_TRY(write_run(from, pieces_.size()));
-    if (roll_after_ != nullptr) KAAS_TRY(roll(*roll_after_));
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < cycle_->pieces.size(); ++i) {
+        if (cycle_->pieces[i].roll_before == nullptr) continue;
+        KAAS_TRY(write_run(from, i));
+        KAAS_TRY(roll(*cycle_->pieces[i].roll_before));
+        from = cycle_->entry_from = i;
+    }
+    KAAS_TRY(write_run(from, cycle_->pieces.size()));
+    if (cycle_->roll_after != nullptr) KAAS_TRY(roll(*cycle_->roll_after));
     return {};
 }
 
@@ -120,11 +114,11 @@ Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
     if (from == to) return {};
     std::vector<base::ByteView> views;
     views.reserve(to - from);
-    for (auto i = from; i < to; ++i) views.push_back(pieces_[i].bytes);
-    KAAS_ASSERT(pieces_[from].placement.position == written_.bytes);
+    for (auto i = from; i < to; ++i) views.push_back(cycle_->pieces[i].bytes);
+    KAAS_ASSERT(cycle_->pieces[from].placement.position == written_.bytes);
     KAAS_TRY(active_log_->write_at(written_.bytes, views));
     for (auto i = from; i < to; ++i) {
-        auto& piece = pieces_[i];
+        auto& piece = cycle_->pieces[i];
         if (!journal_key_) piece.frame = {};
         written_ = piece.placement.after;
         unsynced_records_ += piece.records;
@@ -137,13 +131,13 @@ Result<void> PartitionLog::write_run(std::size_t from, std::size_t to) {
 }
 
 std::int64_t PartitionLog::unsynced_for_ms() const {
-    const auto since = options_.log_dir->clock().now() - last_sync_;
+    const auto since = log_dir_.clock().now() - last_sync_;
     return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
 bool PartitionLog::must_flush() const {
     auto records = unsynced_records_;
-    for (const auto& piece : pieces_) {
+    for (const auto& piece : cycle_->pieces) {
         if (piece.must_sync) return true;
         records += piece.records;
     }
@@ -152,48 +146,48 @@ bool PartitionLog::must_flush() const {
     // out.
     // A log start is recorded durably: so must be the records before it.
     return records == 0 || records >= limits->flush_messages || !volume_.is_local() ||
-           prepares_upkeep_ || unsynced_for_ms() >= limits->flush_ms;
+           cycle_->prepares_upkeep || unsynced_for_ms() >= limits->flush_ms;
 }
 
 File* PartitionLog::to_sync() {
-    const bool due = !cycle_error_ && flushes_ && unsynced_records_ > 0;
+    const bool due = !cycle_->error && cycle_->flushes && unsynced_records_ > 0;
     return due ? active_log_.get() : nullptr;
 }
 
 void PartitionLog::synced(const Result<void>& outcome) {
     if (auto kept = unless_lost(outcome); !kept) {
-        cycle_error_ = std::move(kept).error();
+        cycle_->error = std::move(kept).error();
         return;
     }
     synced_bytes_ = written_.bytes;
     unsynced_records_ = 0;
-    last_sync_ = options_.log_dir->clock().now();
+    last_sync_ = log_dir_.clock().now();
 }
 
 const JournalEntry* PartitionLog::to_journal() {
     if (!journal_key_) return nullptr;
-    if (entry_ == nullptr) entry_ = std::make_unique<JournalEntry>();
-    entry_->batches.clear();
+    if (cycle_->entry == nullptr) cycle_->entry = std::make_unique<JournalEntry>();
+    cycle_->entry->batches.clear();
     std::int64_t records = 0;
-    for (auto i = entry_from_; i < pieces_.size(); ++i) {
-        entry_->batches.push_back(pieces_[i].bytes);
-        records += pieces_[i].records;
+    for (auto i = cycle_->entry_from; i < cycle_->pieces.size(); ++i) {
+        cycle_->entry->batches.push_back(cycle_->pieces[i].bytes);
+        records += cycle_->pieces[i].records;
     }
     // What earlier cycles left to a later flush is not here any more.
     if (records == 0 || records != unsynced_records_) return nullptr;
-    entry_->key = *journal_key_;
-    entry_->base = pieces_[entry_from_].base_offset;
-    entry_->end = written_.end;
-    return entry_.get();
+    cycle_->entry->key = *journal_key_;
+    cycle_->entry->base = cycle_->pieces[cycle_->entry_from].base_offset;
+    cycle_->entry->end = written_.end;
+    return cycle_->entry.get();
 }
 
 void PartitionLog::journaled(const Result<void>& outcome) {
     if (!outcome) {
-        cycle_error_ = outcome.error();
+        cycle_->error = outcome.error();
         return;
     }
     unsynced_records_ = 0;
-    last_sync_ = options_.log_dir->clock().now();
+    last_sync_ = log_dir_.clock().now();
 }
 
 void PartitionLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& wakeups) {
@@ -206,8 +200,8 @@ void PartitionLog::answer(Ticket ticket, const Result<void>& outcome, Wakeups& w
 }
 
 void PartitionLog::answer_written(const Result<void>& check, Wakeups& wakeups) {
-    awaits_write_ = false;
-    if (!check || cycle_error_) return;  // `settle` answers everybody
+    cycle_->awaits_write = false;
+    if (!check || cycle_->error) return;  // `settle` answers everybody
     base::MutexLock lock(mutex_);
     if (ended_) return;
     for (auto& ticket : cycle_tickets_) {
@@ -223,42 +217,43 @@ void PartitionLog::settle(const Result<void>& check, Wakeups& wakeups) {
         base::MutexLock lock(mutex_);
         in_cycle_ = false;
         deleted = deleted_;
-        if (!ended_ && (cycle_error_ || !check)) {
-            end(cycle_error_ ? *cycle_error_ : check.error(), wakeups);
+        if (!ended_ && (cycle_->error || !check)) {
+            end(cycle_->error ? *cycle_->error : check.error(), wakeups);
         } else if (!ended_) {
             std::uint64_t bytes = 0;
-            for (const auto& piece : pieces_) bytes += piece.bytes.size();
-            if (bytes > 0 || prepares_upkeep_) publish(wakeups);
+            for (const auto& piece : cycle_->pieces) bytes += piece.bytes.size();
+            if (bytes > 0 || cycle_->prepares_upkeep) publish(wakeups);
             for (auto& ticket : cycle_tickets_) answer(std::move(ticket), check, wakeups);
             cycle_tickets_.clear();
             checkpoint = consider_checkpoint(bytes);
-            upkeep = prepares_upkeep_;
+            upkeep = cycle_->prepares_upkeep;
             if (upkeep) upkeep_job_ = PoolJob::kQueued;
         }
-        pieces_.clear();
-        idle_.notify_all();
+        cycle_->pieces.clear();
+        tell_idle();
     }
     if (deleted) forget_in_journal();
     if (checkpoint) queue_checkpoint();
-    if (upkeep) options_.log_dir->io_pool().post([self = shared_from_this()] { self->keep_up(); });
+    if (upkeep) log_dir_.io_pool().post([self = shared_from_this()] { self->keep_up(); });
 }
 
 void PartitionLog::publish(Wakeups& wakeups) {
     const auto unstable = producers_.first_unstable(written_.end);
     base::MutexLock lock(view_mutex_);
-    if (!newly_sealed_.empty()) {
+    if (!cycle_->newly_sealed.empty()) {
         auto sealed = std::make_shared<std::vector<SegmentSpan>>(*view_.sealed);
-        std::ranges::move(std::exchange(newly_sealed_, {}), std::back_inserter(*sealed));
+        std::ranges::move(std::exchange(cycle_->newly_sealed, {}), std::back_inserter(*sealed));
         view_.sealed = std::move(sealed);
     }
     view_.last = {active_, written_};
     view_.high_watermark = written_.end;
     view_.last_stable_offset =
         std::max(std::min(unstable.value_or(written_.end), written_.end), view_.log_start);
-    written_epoch_ = options_.epoch;
-    const auto forgotten = pieces_.size() - std::min(pieces_.size(), PlaceMemory::kPlaces);
-    for (auto i = forgotten; i < pieces_.size(); ++i) {
-        const auto& piece = pieces_[i];
+    written_epoch_ = epoch_;
+    const auto forgotten =
+        cycle_->pieces.size() - std::min(cycle_->pieces.size(), PlaceMemory::kPlaces);
+    for (auto i = forgotten; i < cycle_->pieces.size(); ++i) {
+        const auto& piece = cycle_->pieces[i];
         places_.remember(piece.base_offset, piece.placement.after.name(), piece.placement.position);
     }
     count_bytes();
@@ -266,7 +261,7 @@ void PartitionLog::publish(Wakeups& wakeups) {
 }
 
 void PartitionLog::count_bytes() {
-    for (const auto& piece : pieces_) {
+    for (const auto& piece : cycle_->pieces) {
         if (piece.begins_transaction) open_at_.emplace(piece.base_offset, visible_bytes_);
         if (piece.ends) open_at_.erase(piece.ends->first_offset);
         visible_bytes_ += piece.bytes.size();
@@ -276,6 +271,10 @@ void PartitionLog::count_bytes() {
     } else if (const auto stop = open_at_.find(view_.last_stable_offset); stop != open_at_.end()) {
         stable_bytes_ = stop->second;
     }
+}
+
+void PartitionLog::tell_idle() {
+    if (idle_ != nullptr) idle_->notify_all();
 }
 
 void PartitionLog::end(const Error& why, Wakeups& wakeups) {
@@ -296,7 +295,7 @@ void PartitionLog::end(const Error& why, Wakeups& wakeups) {
             wakeups.add(watcher.watch.home, std::move(watcher.watch.wake));
         }
     }
-    idle_.notify_all();
+    tell_idle();
 }
 
 Result<void> PartitionLog::unless_lost(Result<void> outcome) {
@@ -310,9 +309,9 @@ Result<void> PartitionLog::unless_lost(Result<void> outcome) {
 // ---- files of this epoch ----------------------------------------------------------------------
 
 Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
-    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, options_.directory, syncs));
-    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths(), {options_.epoch, written_.base}));
-    KAAS_TRY(sync_directory(volume_, paths().epoch_directory(options_.epoch), syncs));
+    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, directory_, syncs));
+    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths(), {epoch_, written_.base}));
+    KAAS_TRY(sync_directory(volume_, paths().epoch_directory(epoch_), syncs));
     active_ = std::move(first.segment);
     active_log_ = std::move(first.log);
     return {};
@@ -321,15 +320,14 @@ Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
 Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
-    KAAS_TRY_ASSIGN(epoch_log,
-                    write_first_picture(volume_, paths(), options_.epoch, manifest_, syncs));
-    fresh_epoch_log_ = std::make_unique<EpochLog>(std::move(epoch_log));
+    KAAS_TRY_ASSIGN(epoch_log, write_first_picture(volume_, paths(), epoch_, manifest_, syncs));
+    cycle_->fresh_epoch_log = std::make_unique<EpochLog>(std::move(epoch_log));
     return {};
 }
 
 void PartitionLog::begin_epoch() {
     base::MutexLock lock(manifest_mutex_);
-    epoch_log_ = std::move(fresh_epoch_log_);
+    epoch_log_ = std::move(cycle_->fresh_epoch_log);
     begun_ = true;
     sweep_due_ = after_delete_delay();
     plan_reclaim();
@@ -343,11 +341,11 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(active_->times().finish(volume_));
     KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path()));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
-    auto segment = std::make_shared<Segment>(paths(), SegmentName{options_.epoch, written_.end},
-                                             IndexOrigin::kNew);
+    auto segment =
+        std::make_shared<Segment>(paths(), SegmentName{epoch_, written_.end}, IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-    KAAS_TRY(volume_.sync_directory(paths().epoch_directory(options_.epoch)));
+    KAAS_TRY(volume_.sync_directory(paths().epoch_directory(epoch_)));
     KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
     KAAS_TRY(epoch_log_->sync());
     manifest_.roll(written_);
@@ -356,10 +354,10 @@ Result<void> PartitionLog::roll(Roll& roll) {
     active_->times().drop_memory();
     active_->aborted().drop_memory();
     tell_journal(written_.end);
-    newly_sealed_.push_back({std::move(active_), written_});
+    cycle_->newly_sealed.push_back({std::move(active_), written_});
     active_ = std::move(segment);
     active_log_ = std::move(log);
-    written_ = {.epoch = options_.epoch, .base = written_.end, .end = written_.end};
+    written_ = {.epoch = epoch_, .base = written_.end, .end = written_.end};
     synced_bytes_ = written_.bytes;
     unsynced_records_ = 0;
     return {};
@@ -369,7 +367,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
                                           const std::vector<ProducerImage>& producers,
                                           Syncs syncs) {
     if (producers.empty()) return {};
-    auto file = volume_.create(paths().file({options_.epoch, at}, ".snapshot"));
+    auto file = volume_.create(paths().file({epoch_, at}, ".snapshot"));
     if (!file && file.error().code == ErrorCode::kExists) return {};
     if (!file) return std::unexpected(std::move(file).error());
     const auto bytes = encode_snapshot(producers);
@@ -393,7 +391,7 @@ void PartitionLog::end_job(PoolJob PartitionLog::* job) {
     std::optional<Error> broken;
     {
         base::MutexLock lock(manifest_mutex_);
-        if (epoch_log_) broken = epoch_log_->ended_by();
+        if (epoch_log_ && epoch_log_->ended_by()) broken = *epoch_log_->ended_by();
     }
     Wakeups wakeups;
     {
@@ -403,7 +401,7 @@ void PartitionLog::end_job(PoolJob PartitionLog::* job) {
         // epoch has one of its own.
         if (broken && !ended_) end(*broken, wakeups);
         if ((checkpoint_wanted_ || upkeep_wanted_) && !ended_) ask_for_cycle();
-        idle_.notify_all();
+        tell_idle();
     }
     wakeups.post();
 }
@@ -415,7 +413,7 @@ void PartitionLog::abandon(ErrorCode why) {
     {
         base::MutexLock lock(mutex_);
         if (ended_) return;
-        end(Error{why, options_.directory + " was abandoned"}, wakeups);
+        end(Error{why, directory_ + " was abandoned"}, wakeups);
     }
     wakeups.post();
 }
@@ -431,8 +429,7 @@ void PartitionLog::drop() {
 
 void PartitionLog::forget_in_journal() {
     if (!journal_key_) return;
-    options_.log_dir->journal()->superseded(journal_key_->partition,
-                                            base::LeaderEpoch{options_.epoch.value() + 1});
+    log_dir_.journal()->superseded(journal_key_->partition, base::LeaderEpoch{epoch_.value() + 1});
 }
 
 bool PartitionLog::at_work() const {
@@ -446,7 +443,7 @@ void PartitionLog::fail_stalled() {
     {
         base::MutexLock lock(mutex_);
         const Result<void> stalled =
-            fail(ErrorCode::kStalled, options_.directory + ": the volume does not answer");
+            fail(ErrorCode::kStalled, directory_ + ": the volume does not answer");
         for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
             for (auto& ticket : std::exchange(*tickets, {}))
                 answer(std::move(ticket), stalled, wakeups);

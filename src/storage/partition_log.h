@@ -26,10 +26,11 @@
 #include "storage/transaction_marker.h"
 #include "storage/volume.h"
 
+#include <boost/container/flat_map.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,8 +49,7 @@ enum class Acks {
 struct Appended {
     base::Offset base_offset{-1};
     base::Offset log_start{-1};
-    std::int64_t log_append_time_ms =
-        -1;  ///< -1 under CreateTime, as the Produce response wants it
+    std::int64_t log_append_time_ms = -1;  ///< -1 under CreateTime, as Produce answers it
 };
 
 /// A batch that is on its way to the file.
@@ -60,9 +60,8 @@ struct Accepted {
 
 /// One produced batch of one partition.
 struct Append {
-    base::FrameRef frame;  ///< keeps the bytes alive until they are written
-    base::MutableBytes
-        records;  ///< within `frame`; base offset and leader epoch are patched in place
+    base::FrameRef frame;        ///< keeps the bytes alive until they are written
+    base::MutableBytes records;  ///< in `frame`; base offset and leader epoch are patched there
     Acks acks = Acks::kAll;
     std::int32_t current_leader_epoch = -1;  ///< -1: the caller does not know
     /// Set for what `repack` gave: it is checked already, and has this time under LogAppendTime.
@@ -188,9 +187,9 @@ public:
     [[nodiscard]] Result<void> confirm_session() const;
 
     [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
-    [[nodiscard]] base::LeaderEpoch epoch() const { return options_.epoch; }
-    [[nodiscard]] LogDir& log_dir() const { return *options_.log_dir; }
-    [[nodiscard]] const std::string& directory() const { return options_.directory; }
+    [[nodiscard]] base::LeaderEpoch epoch() const { return epoch_; }
+    [[nodiscard]] LogDir& log_dir() const { return log_dir_; }
+    [[nodiscard]] const std::string& directory() const { return directory_; }
     /// What a client believes against what is (KIP-320); -1: it does not say. Thread: any. Errors:
     /// kWrongEpoch, kUnknownEpoch.
     [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
@@ -292,7 +291,7 @@ public:
     void checkpoint_due() override KAAS_EXCLUDES(mutex_);
     Pace take() override KAAS_EXCLUDES(mutex_);
     [[nodiscard]] bool begins() const override {
-        return !cycle_error_ && !begun_ && (!pieces_.empty() || prepares_upkeep_);
+        return !cycle_->error && !begun_ && (!cycle_->pieces.empty() || cycle_->prepares_upkeep);
     }
     void make_files() override;
     void write_picture() override;
@@ -302,7 +301,7 @@ public:
     void synced(const Result<void>& outcome) override;
     [[nodiscard]] const JournalEntry* to_journal() override;
     void journaled(const Result<void>& outcome) override;
-    [[nodiscard]] bool awaits_write() const override { return awaits_write_; }
+    [[nodiscard]] bool awaits_write() const override { return cycle_->awaits_write; }
     void answer_written(const Result<void>& check, Wakeups& wakeups) override KAAS_EXCLUDES(mutex_);
     void settle(const Result<void>& check, Wakeups& wakeups) override
         KAAS_EXCLUDES(mutex_, view_mutex_);
@@ -338,8 +337,23 @@ private:
         base::Offset at;
         std::vector<ProducerImage> producers;
     };
-    /// A job on the pool. One that is only queued dies with the log: nobody waits for the pool's
-    /// queue.
+    /// What a cycle works with, by itself: one thread at a time, handed on by the log dir.
+    struct Cycle {
+        std::vector<Piece> pieces;
+        std::optional<ProducersAt> checkpoint;
+        std::unique_ptr<Roll> roll_after;  ///< behind all pieces
+        std::optional<Error> error;
+        std::unique_ptr<EpochLog> fresh_epoch_log;  ///< its picture is written, not durable yet
+        std::unique_ptr<JournalEntry> entry;        ///< what it has for the journal
+        std::size_t entry_from = 0;  ///< the first of `pieces` that no roll has synced
+        std::vector<SegmentSpan> newly_sealed;
+        bool prepares_upkeep = false;
+        bool awaits_write = false;
+        bool flushes = false;  ///< it leaves nothing unsynced
+
+        [[nodiscard]] bool writes() const { return !pieces.empty() || roll_after != nullptr; }
+    };
+    /// A job on the pool. One that is only queued dies with the log: nobody waits for the queue.
     enum class PoolJob { kNone, kQueued, kRunning };
     /// Somebody who waits for a new log start.
     struct Trim {
@@ -354,13 +368,12 @@ private:
     };
 
     PartitionLog(PartitionLogOptions options, Opened opened);
-    [[nodiscard]] static std::shared_ptr<PartitionLog> make(PartitionLogOptions options,
-                                                            Opened opened);
+    static std::shared_ptr<PartitionLog> make(PartitionLogOptions options, Opened opened);
 
     [[nodiscard]] Result<wire::BatchView> take_batch(const Append& request, const LogConfig& config,
                                                      std::int64_t now_ms,
                                                      std::vector<RecordFault>* faults) const;
-    [[nodiscard]] PartitionPaths paths() const { return {options_.directory}; }
+    [[nodiscard]] PartitionPaths paths() const { return {directory_}; }
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
     /// A batch that was judged good; `bytes` are its own, in `frame`.
     struct Judged {
@@ -370,12 +383,12 @@ private:
         std::int64_t now_ms;
         const Marker* marker = nullptr;
     };
-    /// Gives it its offsets and hands it to the next cycle. Errors: kInvalidRecord when no offsets
-    /// are left.
+    /// Gives it its offsets, for the next cycle. Errors: kInvalidRecord when no offsets are left.
     [[nodiscard]] Result<base::Offset> place(Judged batch, const LogConfig& config)
         KAAS_REQUIRES(mutex_);
     [[nodiscard]] std::unique_ptr<Roll> plan_roll(std::int64_t now_ms, const LogConfig& config)
         KAAS_REQUIRES(mutex_);
+    void tell_idle() KAAS_REQUIRES(mutex_);
     void add_ticket(Append& request, const Appended& appended) KAAS_REQUIRES(mutex_);
     void ask_for_cycle() KAAS_REQUIRES(mutex_);
     /// The log ends here: nothing is taken, nothing settles, every ticket fails.
@@ -386,8 +399,6 @@ private:
     [[nodiscard]] Result<void> unless_lost(Result<void> outcome) KAAS_EXCLUDES(view_mutex_);
 
     // On the cycle's thread.
-    /// What makes the next batch quicker, and is too much for each of thousands that are idle.
-    void forget_buffers() KAAS_REQUIRES(mutex_) KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] std::int64_t unsynced_for_ms() const;
     /// Whether this cycle must leave nothing unsynced (`flush.messages`, `flush.ms`).
     [[nodiscard]] bool must_flush() const;
@@ -411,7 +422,7 @@ private:
     [[nodiscard]] std::uint64_t seen_bytes(Isolation isolation) const KAAS_REQUIRES(view_mutex_) {
         return isolation == Isolation::kReadCommitted ? stable_bytes_ : visible_bytes_;
     }
-    /// True when `checkpoint_` is to be written out now.
+    /// True when the cycle's checkpoint is to be written out now.
     [[nodiscard]] bool consider_checkpoint(std::uint64_t bytes) KAAS_REQUIRES(mutex_);
     /// Of a checkpoint that is due, at the next look.
     void remind() KAAS_REQUIRES(mutex_);
@@ -431,8 +442,7 @@ private:
     void queue_checkpoint();
     [[nodiscard]] Result<void> flush_indexes(Segment& segment, const SegmentFacts& facts,
                                              Syncs syncs) KAAS_EXCLUDES(manifest_mutex_);
-    /// Gives what must be synced for the line to be durable; nothing when the segment was rolled,
-    /// which says more.
+    /// What must be synced for the line to be durable; nothing when a roll has said more.
     [[nodiscard]] Result<std::optional<EpochLog::Unsynced>> record_checkpoint(
         const SegmentFacts& facts, std::vector<ProducerImage> producers)
         KAAS_EXCLUDES(manifest_mutex_);
@@ -440,6 +450,9 @@ private:
                                                  const Result<void>& outcome, base::Offset end)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
     [[nodiscard]] Result<void> tidy_manifest() KAAS_EXCLUDES(manifest_mutex_);
+    /// A checkpoint has recorded all up to `end`. If that is all there is, gives back what makes
+    /// the next batch quicker, and is too much for each of thousands that are idle.
+    void rest(base::Offset end) KAAS_EXCLUDES(mutex_, view_mutex_);
     void note_checkpoint(base::Offset end, const Result<void>& outcome)
         KAAS_EXCLUDES(mutex_, manifest_mutex_);
     void end_by_checkpoint(const Error& why) KAAS_EXCLUDES(mutex_);
@@ -504,14 +517,17 @@ private:
     [[nodiscard]] Result<LogView> open_view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] Patience allowed(Patience patience) const;
 
-    const PartitionLogOptions options_;
+    LogDir& log_dir_;
+    const std::string directory_;
+    const base::LeaderEpoch epoch_;
     /// Of its entries in the journal; none when it cannot have any.
     const std::optional<JournalKey> journal_key_;
     Volume& volume_;
 
     // Appending. Lock order: mutex_ before view_mutex_ and the log dir's own.
     mutable base::Mutex mutex_;
-    base::CondVar idle_;
+    /// Made by who waits for the end of a cycle or job: few logs ever see one.
+    std::unique_ptr<base::CondVar> idle_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<const Error> ended_ KAAS_GUARDED_BY(mutex_);
     bool draining_ KAAS_GUARDED_BY(mutex_) = false;
     bool deleted_ KAAS_GUARDED_BY(mutex_) = false;
@@ -526,8 +542,7 @@ private:
     bool checkpoint_wanted_ KAAS_GUARDED_BY(mutex_) = false;
     bool reminder_set_ KAAS_GUARDED_BY(mutex_) = false;
     PoolJob checkpoint_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
-    /// Written since the last checkpoint, and whether there is anything at all that it should vouch
-    /// for.
+    /// Written since the last checkpoint, and whether the next one has anything to vouch for.
     std::uint64_t unrecorded_bytes_ KAAS_GUARDED_BY(mutex_) = 0;
     bool unrecorded_ KAAS_GUARDED_BY(mutex_) = false;
     bool upkeep_wanted_ KAAS_GUARDED_BY(mutex_) = false;
@@ -537,28 +552,16 @@ private:
     PoolJob reclaim_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
     PoolJob compaction_job_ KAAS_GUARDED_BY(mutex_) = PoolJob::kNone;
 
-    // The running cycle's; one thread at a time, handed on by the log dir.
-    std::vector<Piece> pieces_;
-    std::optional<ProducersAt> checkpoint_;
-    bool prepares_upkeep_ = false;
-    std::unique_ptr<Roll> roll_after_;  ///< behind all pieces
-    std::optional<Error> cycle_error_;
-    bool awaits_write_ = false;
-    bool flushes_ = false;                       ///< it leaves nothing unsynced
-    std::unique_ptr<EpochLog> fresh_epoch_log_;  ///< its picture is written, and not durable yet
+    // Of cycles; one thread at a time, handed on by the log dir, or under `mutex_` between two.
+    std::unique_ptr<Cycle> cycle_;  ///< none while the log rests
     bool begun_ = false;  ///< the epoch has its directory, first segment and manifest, durably
     std::shared_ptr<Segment> active_;
-    std::shared_ptr<File> active_log_;
-    SegmentFacts written_;                 ///< the active segment, as far as it is written
-    std::uint64_t synced_bytes_ = 0;       ///< of it, as far as it is synced
-    std::int64_t unsynced_records_ = 0;    ///< written, and durable nowhere
-    std::unique_ptr<JournalEntry> entry_;  ///< what this cycle has for the journal
-    std::size_t entry_from_ = 0;           ///< the first of `pieces_` that no roll has synced
+    std::shared_ptr<File> active_log_;   ///< none while the log rests
+    SegmentFacts written_;               ///< the active segment, as far as it is written
+    std::uint64_t synced_bytes_ = 0;     ///< of it, as far as it is synced
+    std::int64_t unsynced_records_ = 0;  ///< written, and durable nowhere
     base::Clock::Steady last_sync_{};
-    std::vector<SegmentSpan> newly_sealed_;
-
     bool checkpoints_fail_ = false;  ///< the running checkpoint's: there is one at a time
-
     // The manifest: `roll` on the cycle's thread, checkpoints on the pool.
     mutable base::Mutex manifest_mutex_;
     /// Set once its picture is durable.
@@ -583,13 +586,11 @@ private:
     Damages damages_ KAAS_GUARDED_BY(view_mutex_);
     std::vector<Watcher> watchers_ KAAS_GUARDED_BY(view_mutex_);
     WatchId next_watch_ KAAS_GUARDED_BY(view_mutex_) = 1;
-    /// Since this log was opened: what a parked fetch counts.
+    /// Since this log was opened, all and up to the last stable offset: what parked fetches count.
     std::uint64_t visible_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
-    /// The same up to the last stable offset.
     std::uint64_t stable_bytes_ KAAS_GUARDED_BY(view_mutex_) = 0;
-    /// Where transactions that are open begin, in `visible_bytes_`: there the last stable offset
-    /// may stop.
-    std::map<base::Offset, std::uint64_t> open_at_ KAAS_GUARDED_BY(view_mutex_);
+    /// Where open transactions begin, in `visible_bytes_`: the last stable offset may stop there.
+    boost::container::flat_map<base::Offset, std::uint64_t> open_at_ KAAS_GUARDED_BY(view_mutex_);
     /// What lies before was there when the log was opened, and is not counted.
     const base::Offset opened_end_;
 };

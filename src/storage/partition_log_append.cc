@@ -35,21 +35,21 @@ namespace {
 }  // namespace
 
 Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const {
-    const auto own = options_.epoch.value();
+    const auto own = epoch_.value();
     if (current_leader_epoch == -1 || current_leader_epoch == own) return {};
-    return fail(current_leader_epoch < own ? ErrorCode::kWrongEpoch : ErrorCode::kUnknownEpoch,
-                fmt::format("{}: leader epoch {}, asked with {}", options_.directory, own,
-                            current_leader_epoch));
+    return fail(
+        current_leader_epoch < own ? ErrorCode::kWrongEpoch : ErrorCode::kUnknownEpoch,
+        fmt::format("{}: leader epoch {}, asked with {}", directory_, own, current_leader_epoch));
 }
 
 Result<void> PartitionLog::check_open() const {
     if (ended_) return std::unexpected(*ended_);
-    if (draining_) return fail(ErrorCode::kClosed, options_.directory + " is being released");
+    if (draining_) return fail(ErrorCode::kClosed, directory_ + " is being released");
     return {};
 }
 
 Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* faults) {
-    auto& log_dir = *options_.log_dir;
+    auto& log_dir = log_dir_;
     const auto now_ms = request.checked_ms.value_or(log_dir.clock().wall_ms());
     const auto limits = config();
     KAAS_TRY_ASSIGN(batch, take_batch(request, *limits, now_ms, faults));
@@ -74,8 +74,7 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
     }
     // Before it has an offset: the log goes on, and so does its producer when there is room again.
     if (!log_dir.room().take(batch.bytes.size())) {
-        return fail(ErrorCode::kNoSpace,
-                    options_.directory + ": what is left of the volume is kept");
+        return fail(ErrorCode::kNoSpace, directory_ + ": what is left of the volume is kept");
     }
     KAAS_TRY_ASSIGN(base_offset, place({.frame = std::move(request.frame),
                                         .bytes = request.records.first(batch.bytes.size()),
@@ -91,7 +90,7 @@ Result<Verification> PartitionLog::begin_verification(base::ProducerId producer,
                                                       base::ProducerEpoch epoch,
                                                       std::int32_t base_sequence,
                                                       bool supports_epoch_bump) {
-    const auto now_ms = options_.log_dir->clock().wall_ms();
+    const auto now_ms = log_dir_.clock().wall_ms();
     base::MutexLock lock(mutex_);
     KAAS_TRY(check_open());
     return producers_.begin_verification(producer, epoch, base_sequence, supports_epoch_bump,
@@ -100,7 +99,7 @@ Result<Verification> PartitionLog::begin_verification(base::ProducerId producer,
 
 Result<void> PartitionLog::append_marker(const Marker& marker, base::Executor& home,
                                          std::move_only_function<void(Result<Appended>)> done) {
-    const auto now_ms = options_.log_dir->clock().wall_ms();
+    const auto now_ms = log_dir_.clock().wall_ms();
     const auto limits = config();
     const auto encoded = encode_marker(marker, now_ms);
     auto block = base::Block::allocate(encoded.size());
@@ -133,9 +132,9 @@ Result<base::Offset> PartitionLog::place(Judged batch, const LogConfig& config) 
     const auto base_offset = next_offset_;
     auto facts = facts_of(header, base_offset, batch.now_ms);
     if (facts.last_offset < facts.base_offset)
-        return fail(ErrorCode::kInvalidRecord, options_.directory + ": no offsets are left");
+        return fail(ErrorCode::kInvalidRecord, directory_ + ": no offsets are left");
     wire::set_base_offset(batch.bytes, base_offset.value());
-    wire::set_partition_leader_epoch(batch.bytes, options_.epoch.value());
+    wire::set_partition_leader_epoch(batch.bytes, epoch_.value());
     Piece piece{.frame = std::move(batch.frame),
                 .bytes = batch.bytes,
                 .base_offset = base_offset,
@@ -163,8 +162,7 @@ Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const Lo
                                                  std::int64_t now_ms,
                                                  std::vector<RecordFault>* faults) const {
     if (!request.checked_ms) {
-        return check_produced(request.records, config, now_ms, options_.log_dir->produce_site(),
-                              faults);
+        return check_produced(request.records, config, now_ms, log_dir_.produce_site(), faults);
     }
     auto batch = wire::first_batch(request.records);
     KAAS_ASSERT(batch.has_value());
@@ -174,14 +172,14 @@ Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const Lo
 std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
                                                             const LogConfig& config) {
     auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
-    plan_ = SegmentPlan(options_.epoch, next_offset_, now_ms,
-                        roll_jitter_ms(config, options_.directory, next_offset_));
+    plan_ =
+        SegmentPlan(epoch_, next_offset_, now_ms, roll_jitter_ms(config, directory_, next_offset_));
     return roll;
 }
 
 Result<Repacked> PartitionLog::repack(base::MutableBytes records,
                                       std::vector<RecordFault>& faults) const {
-    auto& log_dir = *options_.log_dir;
+    auto& log_dir = log_dir_;
     return storage::repack(records, *config(), log_dir.clock().wall_ms(), log_dir.repack_site(),
                            &faults);
 }
@@ -199,7 +197,7 @@ void PartitionLog::add_ticket(Append& request, const Appended& appended) {
 
 void PartitionLog::ask_for_cycle() {
     if (std::exchange(asked_for_cycle_, true)) return;
-    options_.log_dir->enqueue(shared_from_this());
+    log_dir_.enqueue(shared_from_this());
 }
 
 }  // namespace kaas::storage

@@ -21,9 +21,11 @@ namespace kaas::storage {
 class PartitionLog::CheckpointJob final : public Checkpoint {
 public:
     CheckpointJob(std::shared_ptr<PartitionLog> log, std::shared_ptr<Segment> segment,
-                  const SegmentFacts& facts, std::vector<ProducerImage> producers)
+                  std::shared_ptr<File> written_by, const SegmentFacts& facts,
+                  std::vector<ProducerImage> producers)
         : log_(std::move(log)),
           segment_(std::move(segment)),
+          written_by_(std::move(written_by)),
           facts_(facts),
           producers_(std::move(producers)) {}
 
@@ -31,10 +33,8 @@ public:
 
     void flush(Syncs syncs) override {
         // Without a journal every cycle has synced what it answered.
-        if (log_->journal_key_ && syncs == Syncs::kNow) {
-            auto file = segment_->log(log_->volume_, Patience::kMayBlock);
-            segment_synced(file ? (*file)->sync() : std::unexpected(std::move(file).error()));
-        }
+        if (log_->journal_key_ && syncs == Syncs::kNow && written_by_ != nullptr)
+            segment_synced(written_by_->sync());
         if (outcome_) outcome_ = log_->flush_indexes(*segment_, facts_, syncs);
     }
 
@@ -83,6 +83,8 @@ private:
 
     const std::shared_ptr<PartitionLog> log_;
     const std::shared_ptr<Segment> segment_;
+    /// Whose sync tells of every error; none when nothing was written since the log has rested.
+    const std::shared_ptr<File> written_by_;
     const SegmentFacts facts_;
     std::vector<ProducerImage> producers_;
     std::optional<EpochLog::Unsynced> line_;  ///< none when the segment was rolled meanwhile
@@ -94,17 +96,18 @@ void PartitionLog::checkpoint_due() {
     base::MutexLock lock(mutex_);
     reminder_set_ = false;
     if (ended_ || !unrecorded_) return;
-    producers_.expire(options_.log_dir->clock().wall_ms(), config()->producer_id_expiration_ms);
+    producers_.expire(log_dir_.clock().wall_ms(), config()->producer_id_expiration_ms);
     checkpoint_wanted_ = true;
     ask_for_cycle();
 }
 
 bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
-    if (bytes > 0 || prepares_upkeep_) {
+    if (bytes > 0 || cycle_->prepares_upkeep) {
         unrecorded_ = true;
         unrecorded_bytes_ += bytes;
     }
-    if (checkpoint_ && begun_ && unsynced_records_ == 0 && written_.end == checkpoint_->at) {
+    if (cycle_->checkpoint && begun_ && unsynced_records_ == 0 &&
+        written_.end == cycle_->checkpoint->at) {
         unrecorded_ = false;
         unrecorded_bytes_ = 0;
         checkpoint_job_ = PoolJob::kQueued;
@@ -112,21 +115,21 @@ bool PartitionLog::consider_checkpoint(std::uint64_t bytes) {
     }
     unrecorded_bytes_ =
         std::min(unrecorded_bytes_, written_.bytes);  // a roll records all before it
-    if (unrecorded_bytes_ >= options_.log_dir->options().checkpoint_bytes)
-        checkpoint_wanted_ = true;
+    if (unrecorded_bytes_ >= log_dir_.options().checkpoint_bytes) checkpoint_wanted_ = true;
     // What waits for flush.ms is looked at again even if nothing more comes.
     const bool waits_for_flush = unsynced_records_ > 0 && config()->flush_ms != LogConfig::kNoLimit;
-    if (bytes > 0 || prepares_upkeep_ || waits_for_flush) remind();
+    if (bytes > 0 || cycle_->prepares_upkeep || waits_for_flush) remind();
     return false;
 }
 
 void PartitionLog::remind() {
-    if (!std::exchange(reminder_set_, true)) options_.log_dir->remind(shared_from_this());
+    if (!std::exchange(reminder_set_, true)) log_dir_.remind(shared_from_this());
 }
 
 void PartitionLog::queue_checkpoint() {
-    options_.log_dir->checkpoints().add(std::make_unique<CheckpointJob>(
-        shared_from_this(), active_, written_, std::move(checkpoint_->producers)));
+    log_dir_.checkpoints().add(
+        std::make_unique<CheckpointJob>(shared_from_this(), active_, active_log_, written_,
+                                        std::move(cycle_->checkpoint->producers)));
 }
 
 Result<void> PartitionLog::flush_indexes(Segment& segment, const SegmentFacts& facts, Syncs syncs) {
@@ -141,7 +144,7 @@ Result<void> PartitionLog::flush_indexes(Segment& segment, const SegmentFacts& f
     KAAS_TRY(segment.times().flush(volume_, syncs));
     KAAS_TRY(segment.aborted().flush(volume_, segment.aborted_path(), syncs));
     if (files() == had_files) return {};
-    return sync_directory(volume_, paths().epoch_directory(options_.epoch), syncs);
+    return sync_directory(volume_, paths().epoch_directory(epoch_), syncs);
 }
 
 Result<std::optional<EpochLog::Unsynced>> PartitionLog::record_checkpoint(
@@ -166,20 +169,35 @@ Result<void> PartitionLog::tidy_manifest() {
     base::MutexLock lock(manifest_mutex_);
     if (epoch_log_->wants_roll()) {
         KAAS_TRY(epoch_log_->roll(manifest_.picture()));
-        KAAS_TRY(epoch_log_->remove_superseded(options_.log_dir->session()));
+        KAAS_TRY(epoch_log_->remove_superseded(log_dir_.session()));
     }
     epoch_log_->rest();
     return {};
 }
 
+void PartitionLog::rest(base::Offset end) {
+    base::MutexLock lock(mutex_);
+    if (in_cycle_ || asked_for_cycle_ || written_.end != end) return;
+    synced_bytes_ = written_.bytes;
+    cycle_.reset();
+    pending_.shrink_to_fit();
+    pending_tickets_.shrink_to_fit();
+    cycle_tickets_.shrink_to_fit();
+    active_log_.reset();
+    active_->rest();
+    base::MutexLock view_lock(view_mutex_);
+    places_ = PlaceMemory();
+}
+
 void PartitionLog::note_checkpoint(base::Offset end, const Result<void>& outcome) {
     // Nothing depends on it: the next recovery only has more to read. So it is said once.
     if (!outcome && !std::exchange(checkpoints_fail_, true)) {
-        base::log::warn("storage", "{}: checkpoint at offset {}: {}", options_.directory, end,
+        base::log::warn("storage", "{}: checkpoint at offset {}: {}", directory_, end,
                         outcome.error().context);
     }
     if (outcome) {
         checkpoints_fail_ = false;
+        rest(end);
     } else {
         // A log that goes quiet must not keep its part of the journal for ever.
         base::MutexLock lock(mutex_);
@@ -195,7 +213,7 @@ void PartitionLog::end_by_checkpoint(const Error& why) {
         base::MutexLock lock(mutex_);
         checkpoint_job_ = PoolJob::kNone;
         if (!ended_) end(why, wakeups);
-        idle_.notify_all();
+        tell_idle();
     }
     wakeups.post();
 }
@@ -206,7 +224,7 @@ void PartitionLog::tell_journal(base::Offset end) {
         base::MutexLock lock(mutex_);
         if (ended_) return;
     }
-    options_.log_dir->journal()->recorded(*journal_key_, end);
+    log_dir_.journal()->recorded(*journal_key_, end);
 }
 
 }  // namespace kaas::storage

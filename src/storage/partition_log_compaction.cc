@@ -47,7 +47,7 @@ bool PartitionLog::begin_compaction() {
 void PartitionLog::end_compaction() { end_job(&PartitionLog::compaction_job_); }
 
 Result<std::shared_ptr<Segment>> PartitionLog::begin_replacement(base::Offset base) {
-    SegmentName name{.epoch = options_.epoch, .base = base};
+    SegmentName name{.epoch = epoch_, .base = base};
     {
         base::MutexLock lock(manifest_mutex_);
         name.compaction = manifest_.compactions + 1;
@@ -77,7 +77,7 @@ Result<void> PartitionLog::record_and_show(std::vector<SegmentName> old, const S
     auto after = manifest_;
     if (!after.swap(swap)) {
         return fail(ErrorCode::kClosed,
-                    options_.directory + ": segments left the log while they were compacted");
+                    directory_ + ": segments left the log while they were compacted");
     }
     KAAS_TRY(epoch_log_->append(Manifest::swap_line(swap)));
     KAAS_TRY(epoch_log_->sync());

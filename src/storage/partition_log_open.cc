@@ -6,6 +6,7 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,17 +15,21 @@
 namespace kaas::storage {
 namespace {
 
-[[nodiscard]] std::optional<JournalKey> key_in_journal(const PartitionLogOptions& options) {
-    if (options.log_dir->journal() == nullptr) return std::nullopt;
-    return journal_key(options.directory, options.epoch);
+[[nodiscard]] std::optional<JournalKey> key_in_journal(const LogDir& log_dir,
+                                                       const std::string& directory,
+                                                       base::LeaderEpoch epoch) {
+    if (log_dir.journal() == nullptr) return std::nullopt;
+    return journal_key(directory, epoch);
 }
 
 }  // namespace
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
-    : options_(std::move(options)),
-      journal_key_(key_in_journal(options_)),
-      volume_(options_.log_dir->volume()),
+    : log_dir_(*options.log_dir),
+      directory_(std::move(options.directory)),
+      epoch_(options.epoch),
+      journal_key_(key_in_journal(log_dir_, directory_, epoch_)),
+      volume_(log_dir_.volume()),
       next_offset_(opened.end),
       plan_(opened.plan),
       producers_(std::move(opened.producers)),
@@ -32,10 +37,10 @@ PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
       active_(std::move(opened.active)),
       written_(plan_.facts()),
       synced_bytes_(plan_.facts().bytes),
-      last_sync_(options_.log_dir->clock().now()),
+      last_sync_(log_dir_.clock().now()),
       epoch_log_(std::move(opened.epoch_log)),
       manifest_(std::move(opened.manifest)),
-      config_(options_.config.pointer()),
+      config_(options.config.pointer()),
       view_(std::move(opened.view)),
       epochs_(manifest_.epochs),
       clean_to_(manifest_.clean_to),
@@ -55,7 +60,6 @@ Result<std::shared_ptr<PartitionLog>> PartitionLog::open(PartitionLogOptions opt
 }
 
 std::shared_ptr<PartitionLog> PartitionLog::make(PartitionLogOptions options, Opened opened) {
-    options.earlier = {};  // it has what they left
     std::shared_ptr<PartitionLog> log(new PartitionLog(std::move(options), std::move(opened)));
     if (log->begun_) {
         // The picture is written; a line must vouch for it before the next taker need not write

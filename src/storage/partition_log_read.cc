@@ -80,7 +80,7 @@ Result<LogView> PartitionLog::open_view() const {
     return view_;
 }
 
-Result<void> PartitionLog::confirm_session() const { return options_.log_dir->session().confirm(); }
+Result<void> PartitionLog::confirm_session() const { return log_dir_.session().confirm(); }
 
 Result<ReadResult> PartitionLog::read(const Read& read, Patience patience) {
     auto found = look_again_if_gone([&] { return read_once(read, patience); });
@@ -94,11 +94,10 @@ Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) 
     KAAS_TRY(check_epoch(read.current_leader_epoch));
     if (read.from < seen.log_start || read.from > seen.high_watermark) {
         // Clients act on this answer (they reset their position), so it is an effect: check first.
-        if (patience != Patience::kMayBlock)
-            return fail(ErrorCode::kWouldBlock, options_.directory);
+        if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, directory_);
         KAAS_TRY(confirm_session());
         return fail(ErrorCode::kOffsetOutOfRange,
-                    fmt::format("{}: offset {}, the log is [{}, {})", options_.directory, read.from,
+                    fmt::format("{}: offset {}, the log is [{}, {})", directory_, read.from,
                                 seen.log_start, seen.high_watermark));
     }
     ReadResult result{.high_watermark = seen.high_watermark,
@@ -131,7 +130,7 @@ Error PartitionLog::note_damage(base::Offset from, Error error) {
         news = damages_.note(from, error.context);
     }
     if (news) {
-        base::log::warn("storage", "{}: offset {} cannot be read: {}", options_.directory, from,
+        base::log::warn("storage", "{}: offset {} cannot be read: {}", directory_, from,
                         error.context);
     }
     return error;
@@ -187,7 +186,7 @@ Result<void> PartitionLog::find_records(const LogView& view, const Read& read, P
         if (read.isolation == Isolation::kReadUncommitted) return {};
         KAAS_TRY_ASSIGN(until, upper_bound_of(view, *span, cut.end, patience));
         KAAS_TRY_ASSIGN(aborted, collect_aborted(volume_, view, *span, read.from, until, patience,
-                                                 options_.log_dir->recovery_site()));
+                                                 log_dir_.recovery_site()));
         result.aborted = std::move(aborted);
         return {};
     }
@@ -304,7 +303,7 @@ Result<std::optional<OffsetAndTimestamp>> PartitionLog::first_at_or_after(std::i
     return look_again_if_gone([&]() -> Result<std::optional<OffsetAndTimestamp>> {
         KAAS_TRY_ASSIGN(seen, open_view());
         return first_record_at_or_after(volume_, seen, timestamp_ms, seen.visible_end(isolation),
-                                        options_.log_dir->time_site());
+                                        log_dir_.time_site());
     });
 }
 
@@ -312,7 +311,7 @@ Result<std::optional<OffsetAndTimestamp>> PartitionLog::of_max_timestamp(Isolati
     return look_again_if_gone([&]() -> Result<std::optional<OffsetAndTimestamp>> {
         KAAS_TRY_ASSIGN(seen, open_view());
         return record_of_max_timestamp(volume_, seen, seen.visible_end(isolation),
-                                       options_.log_dir->time_site());
+                                       log_dir_.time_site());
     });
 }
 

@@ -41,9 +41,8 @@ RetentionPlan PartitionLog::retention_of(const LogView& view, base::Offset log_s
     auto facts = facts_of(view);
     // A log that was not written yet has no last segment; it has one once the drop is recorded.
     if (view.last.segment == nullptr)
-        facts.push_back(
-            {.epoch = options_.epoch, .base = view.high_watermark, .end = view.high_watermark});
-    return plan_retention(facts, log_start, options_.log_dir->clock().wall_ms(), *config());
+        facts.push_back({.epoch = epoch_, .base = view.high_watermark, .end = view.high_watermark});
+    return plan_retention(facts, log_start, log_dir_.clock().wall_ms(), *config());
 }
 
 void PartitionLog::retain() {
@@ -70,7 +69,7 @@ void PartitionLog::delete_records(base::Offset before, base::Executor& home, Tri
         return open;
     }();
     if (ready && moves) return;
-    options_.log_dir->io_pool().post(
+    log_dir_.io_pool().post(
         [self = shared_from_this(), before, &home, ready, done = std::move(done)]() mutable {
             if (ready) ready = self->confirm_session();
             const auto now = self->view();
@@ -78,10 +77,9 @@ void PartitionLog::delete_records(base::Offset before, base::Executor& home, Tri
             if (!ready) {
                 answer = std::unexpected(ready.error());
             } else if (before < base::Offset{0} || before > now.high_watermark) {
-                answer =
-                    fail(ErrorCode::kOffsetOutOfRange,
-                         fmt::format("{}: offset {}, the log is [{}, {})", self->options_.directory,
-                                     before, now.log_start, now.high_watermark));
+                answer = fail(ErrorCode::kOffsetOutOfRange,
+                              fmt::format("{}: offset {}, the log is [{}, {})", self->directory_,
+                                          before, now.log_start, now.high_watermark));
             }
             home.post([done = std::move(done), answer = std::move(answer)]() mutable {
                 done(std::move(answer));
@@ -105,8 +103,8 @@ void PartitionLog::keep_up() {
     for (const auto& trim : trims) wanted = std::max(wanted, trim.before);
     const auto moved = move_start(wanted);
     if (!moved) {
-        base::log::warn("storage", "{}: the log start stays, and the log ends: {}",
-                        options_.directory, moved.error().context);
+        base::log::warn("storage", "{}: the log start stays, and the log ends: {}", directory_,
+                        moved.error().context);
         // The manifest may say what readers do not see: this log has said its last word.
         abandon(moved.error().code);
     }
@@ -165,7 +163,7 @@ Result<void> PartitionLog::confirm_line() const {
 void PartitionLog::expire_producers() {
     const auto silence_ms = config()->producer_id_expiration_ms;
     base::MutexLock lock(mutex_);
-    producers_.expire(options_.log_dir->clock().wall_ms(), silence_ms);
+    producers_.expire(log_dir_.clock().wall_ms(), silence_ms);
 }
 
 bool PartitionLog::has_late_transaction(std::int64_t before_ms) const {
@@ -178,8 +176,7 @@ bool PartitionLog::has_late_transaction(std::int64_t before_ms) const {
 
 base::Clock::Steady PartitionLog::after_delete_delay() const {
     const std::chrono::milliseconds wanted(config()->file_delete_delay_ms);
-    return options_.log_dir->clock().now() +
-           std::min<std::chrono::milliseconds>(wanted, kLongestDelay);
+    return log_dir_.clock().now() + std::min<std::chrono::milliseconds>(wanted, kLongestDelay);
 }
 
 void PartitionLog::discard(std::span<const SegmentName> names) {
@@ -191,7 +188,7 @@ void PartitionLog::plan_reclaim() { reclaim_due_ = std::min(discards_.next_due()
 
 void PartitionLog::reclaim() {
     if (!begin_job(&PartitionLog::reclaim_job_)) return;
-    const auto now = options_.log_dir->clock().now();
+    const auto now = log_dir_.clock().now();
     std::vector<SegmentName> names;
     bool begun = false;
     {
@@ -209,8 +206,8 @@ void PartitionLog::reclaim() {
         if (removed) removed = remove_old_epochs();
     }
     if (!removed) {
-        base::log::warn("storage", "{}: files of dropped segments stay for now: {}",
-                        options_.directory, removed.error().context);
+        base::log::warn("storage", "{}: files of dropped segments stay for now: {}", directory_,
+                        removed.error().context);
         base::MutexLock lock(manifest_mutex_);
         discards_.add(names, now + kReclaimPause);
         sweep_due_ = now + kReclaimPause;
@@ -246,12 +243,12 @@ Result<void> PartitionLog::remove_old_epochs() {
         for (const auto& facts : manifest_.sealed) live.insert(facts.epoch);
         for (const auto& name : manifest_.dropped) live.insert(name.epoch);
     }
-    KAAS_TRY_ASSIGN(names, volume_.list(options_.directory));
+    KAAS_TRY_ASSIGN(names, volume_.list(directory_));
     for (const auto& name : names) {
         const auto epoch = parse_epoch_name(name);
-        if (!epoch || *epoch >= options_.epoch.value() || live.contains(base::LeaderEpoch{*epoch}))
+        if (!epoch || *epoch >= epoch_.value() || live.contains(base::LeaderEpoch{*epoch}))
             continue;
-        KAAS_TRY(remove_epoch(volume_, paths().manifest(), *epoch, options_.log_dir->session()));
+        KAAS_TRY(remove_epoch(volume_, paths().manifest(), *epoch, log_dir_.session()));
     }
     base::MutexLock lock(manifest_mutex_);
     sweep_due_ = base::Clock::Steady::max();

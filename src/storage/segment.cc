@@ -104,6 +104,20 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
     return log_;
 }
 
+Result<std::shared_ptr<File>> Segment::open_to_write(Volume& volume) {
+    KAAS_TRY_ASSIGN(opened, volume.open(path_, OpenMode::kReadWrite));
+    std::shared_ptr<File> file = std::move(opened);
+    base::MutexLock lock(mutex_);
+    // Readers need no other.
+    if (log_ == nullptr || !log_->doubted()) log_ = file;
+    return file;
+}
+
+void Segment::rest() {
+    base::MutexLock lock(mutex_);
+    if (log_ != nullptr && !log_->doubted()) log_.reset();
+}
+
 bool Segment::is_checked(std::uint64_t from, std::uint64_t to) {
     base::MutexLock lock(mutex_);
     return all_checked_ || checked_.cover(from, to);

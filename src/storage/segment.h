@@ -101,6 +101,10 @@ public:
     /// kWouldBlock when it is not open yet and `patience` is kNever.
     [[nodiscard]] Result<std::shared_ptr<File>> log(Volume& volume, Patience patience)
         KAAS_EXCLUDES(mutex_);
+    /// For its owner, who goes on with it after a `rest`.
+    [[nodiscard]] Result<std::shared_ptr<File>> open_to_write(Volume& volume) KAAS_EXCLUDES(mutex_);
+    /// Lets go of the open log file, all of which is synced, until somebody asks for it.
+    void rest() KAAS_EXCLUDES(mutex_);
 
     /// Whether these bytes may be served without a look at them: what was appended here came from
     /// memory, checked; what an earlier life wrote is checked once.
@@ -132,10 +136,10 @@ private:
     const SegmentName name_;
     const std::string path_;
     const IndexOrigin origin_;
+    bool all_checked_ KAAS_GUARDED_BY(mutex_);
     mutable base::Mutex mutex_;
     std::unique_ptr<Indexes> indexes_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> log_ KAAS_GUARDED_BY(mutex_);
-    bool all_checked_ KAAS_GUARDED_BY(mutex_);
     CheckedRanges checked_ KAAS_GUARDED_BY(mutex_);  ///< when not all is
 };
 

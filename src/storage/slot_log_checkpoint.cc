@@ -106,7 +106,7 @@ void SlotLog::end_job(const Result<void>& outcome) {
     std::optional<Error> broken;
     {
         base::MutexLock lock(file_mutex_);
-        broken = log_->ended_by();
+        if (const auto& why = log_->ended_by()) broken = *why;
     }
     if (!outcome && !broken) {
         base::log::info("storage", "{}: earlier epochs stay for now: {}", options_.directory,

@@ -91,7 +91,7 @@ template <class Entry>
 Result<void> SparseIndex<Entry>::open(Volume& volume) {
     {
         base::MutexLock lock(mutex_);
-        if (opened_) return {};
+        if (opened_ || in_memory_) return {};
     }
     std::shared_ptr<File> file;
     std::size_t count = 0;

@@ -103,7 +103,7 @@ public:
     /// After `finish`: readers go to the file from now on.
     void drop_memory() KAAS_EXCLUDES(mutex_);
     /// Opens the file of a segment that somebody else, or an earlier life, wrote. An absent file is
-    /// an empty index.
+    /// an empty index. Nothing to do for one that is in memory.
     [[nodiscard]] Result<void> open(Volume& volume) KAAS_EXCLUDES(mutex_);
 
     /// The last entry for which `holds` is true; it must be true for a leading run of entries and
