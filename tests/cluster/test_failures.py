@@ -14,7 +14,9 @@ FENCED = "was ended: a new one is begun"
 
 
 def rounds(request):
-    return 10 if request.config.getoption("--long") else 2
+    if request.config.getoption("--long"):
+        return 10
+    return 1 if "nfs" in request.node.callspec.id else 2
 
 
 @pytest.fixture
