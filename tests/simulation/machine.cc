@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kaas::simulation {
 namespace {
@@ -59,6 +61,7 @@ void* Machine::take_stack() {
 }
 
 void Machine::enter(unsigned high, unsigned low) {
+    // makecontext(3) passes integers only. NOLINTNEXTLINE(performance-no-int-to-ptr)
     auto* fiber = reinterpret_cast<Fiber*>((std::uintptr_t{high} << 32) | low);
     fiber->body();
     auto& machine = get();

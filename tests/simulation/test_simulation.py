@@ -45,7 +45,7 @@ def test_a_seed_is_one_history(seed):
     assert once == again
 
 
-@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", mutants.MUTANTS + mutants.NOT_SEEN_YET, ids=lambda mutant: mutant.name)
 def test_each_rule_is_where_its_mutant_looks_for_it(mutant):
     mutants.changed_text(mutant)
 
