@@ -553,6 +553,9 @@ void Controller::resign() {
         base::log::warn("cluster", "the control log has no last line: {}",
                         released.error().context);
     }
+    if (auto ended = reign_->session->end(); !ended) {
+        base::log::warn("cluster", "the epoch stays: {}", ended.error().context);
+    }
     end();
 }
 

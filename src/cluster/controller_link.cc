@@ -147,6 +147,7 @@ public:
         pending_.add(std::move(under_way_));
         under_way_ = {};
         pending_.applied.clear();  // of a controller that does not ask any more
+        pending_.unwell.clear();   // perhaps not any more
     }
 
     [[nodiscard]] Report take_unheard() {

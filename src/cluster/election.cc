@@ -71,12 +71,20 @@ Result<std::unique_ptr<ElectedEpoch>> ElectedEpoch::stand(
         auto marked = volume.mark(election_path(lower), storage::MarkKind::kKeep);
         if (!marked) return failed(std::move(marked).error());
     }
-    return std::unique_ptr<ElectedEpoch>(new ElectedEpoch(own, std::move(*held)));
+    return std::unique_ptr<ElectedEpoch>(new ElectedEpoch(volume, own, std::move(*held)));
 }
 
-ElectedEpoch::ElectedEpoch(base::ControllerEpoch number,
+ElectedEpoch::ElectedEpoch(storage::Volume& volume, base::ControllerEpoch number,
                            std::unique_ptr<storage::DirectoryHandle> held)
-    : number_(number), check_(std::move(held), "controller epoch " + election_path(number)) {}
+    : volume_(volume),
+      number_(number),
+      check_(std::move(held), "controller epoch " + election_path(number)) {}
+
+Result<void> ElectedEpoch::end() {
+    auto marked = volume_.mark(election_path(number_), storage::MarkKind::kKeep);
+    if (!marked) return failed(std::move(marked).error());
+    return {};
+}
 
 Result<void> ElectedEpoch::beat() {
     auto done = check_.confirm();

@@ -34,12 +34,17 @@ public:
     [[nodiscard]] storage::Result<void> confirm() override { return check_.confirm(); }
     [[nodiscard]] base::ControllerEpoch number() const { return number_; }
 
+    /// The reign is over: marks its own epoch, so that nobody has to wait until it stands still.
+    /// Errors: kStorage, then watchers wait.
+    [[nodiscard]] Result<void> end();
     /// Shows watchers that the reign goes on: checks, then counts up. Errors: kFenced, kStorage.
     [[nodiscard]] Result<void> beat();
 
 private:
-    ElectedEpoch(base::ControllerEpoch number, std::unique_ptr<storage::DirectoryHandle> held);
+    ElectedEpoch(storage::Volume& volume, base::ControllerEpoch number,
+                 std::unique_ptr<storage::DirectoryHandle> held);
 
+    storage::Volume& volume_;
     base::ControllerEpoch number_;
     std::int64_t counter_ = 0;
     SharedCheck check_;

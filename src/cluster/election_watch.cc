@@ -28,7 +28,10 @@ Result<ElectionWatch::Sight> ElectionWatch::look(base::Clock::Steady now) {
         if (!beat) return failed(std::move(beat).error());
         if (std::exchange(counter_, *beat) != *beat) changed_ = now;
     }
-    return Sight{newest, std::chrono::duration_cast<std::chrono::milliseconds>(now - changed_)};
+    auto seen = held_->look();
+    if (!seen) return failed(std::move(seen).error());
+    return Sight{newest, std::chrono::duration_cast<std::chrono::milliseconds>(now - changed_),
+                 *seen == storage::Liveness::kMarked};
 }
 
 }  // namespace kaas::cluster

@@ -11,8 +11,8 @@
 
 namespace kaas::cluster {
 
-/// Looks whether the newest controller still counts up (DESIGN 10): for change only, and on the
-/// watcher's own clock. Thread: passive; one that may block.
+/// Looks whether the newest controller still counts up, or has ended its epoch (DESIGN 10): for
+/// change only, and on the watcher's own clock. Thread: passive; one that may block.
 class ElectionWatch {
 public:
     explicit ElectionWatch(storage::Volume& volume) : volume_(volume) {}
@@ -21,6 +21,7 @@ public:
         base::ControllerEpoch newest{0};  ///< 0: nobody ever stood
         /// For so long nobody has seen it change; it may have begun before the first look.
         std::chrono::milliseconds still{0};
+        bool over = false;  ///< marked: by its own controller, as nobody has made a newer one
     };
     /// Errors: kStorage.
     [[nodiscard]] Result<Sight> look(base::Clock::Steady now);

@@ -74,6 +74,16 @@ TEST_F(ElectionWatchTest, SuccessorBeginsAnew) {
     EXPECT_EQ(look(1s).still, 1s);
 }
 
+TEST_F(ElectionWatchTest, EpochThatItsControllerEndsIsOverAtOnce) {
+    auto epoch = stand();
+    EXPECT_FALSE(look(0ms).over);
+    ASSERT_TRUE(epoch->end());
+    EXPECT_TRUE(look(1ms).over);
+    EXPECT_EQ(epoch->beat().error().code, ErrorCode::kFenced) << "for its controller too";
+    auto next = stand();
+    EXPECT_FALSE(look(1ms).over);
+}
+
 TEST_F(ElectionWatchTest, LookThatFailsSaysNothing) {
     auto epoch = stand();
     look(0ms);

@@ -114,6 +114,8 @@ json::object to_json(const Report& report) {
     json::array reclaimed;
     for (const auto& topic : report.reclaimed) reclaimed.emplace_back(topic.uuid.to_string());
     if (!reclaimed.empty()) out.emplace("reclaimed", std::move(reclaimed));
+    json::array unwell(report.unwell.begin(), report.unwell.end());
+    if (!unwell.empty()) out.emplace("unwell", std::move(unwell));
     return out;
 }
 
@@ -157,6 +159,11 @@ Result<Report> parse_report(const json::value& value) {
             report.reclaimed.push_back(base::TopicId{fields.as_uuid(entry, "reclaimed")});
         }
     }
+    if (fields.has("unwell")) {
+        for (const auto& entry : fields.array("unwell")) {
+            report.unwell.push_back(fields.as_text(entry, "unwell"));
+        }
+    }
     KAAS_TRY(converted(fields.fault()));
     return report;
 }
@@ -183,6 +190,7 @@ void Report::add(Report earlier) {
     append_to(moved, std::move(earlier.moved));
     join_sets(opened, std::move(earlier.opened));
     join_sets(reclaimed, std::move(earlier.reclaimed));
+    join_sets(unwell, std::move(earlier.unwell));
 }
 
 std::string to_text(const Registration& registration) {

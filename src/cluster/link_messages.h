@@ -55,11 +55,13 @@ struct Report {
     std::vector<MovedEpoch> moved{};
     std::vector<catalog::OpenedEpoch> opened{};
     std::vector<base::TopicId> reclaimed{};
+    /// Volumes that have not answered this broker for `broker.session.timeout.ms`.
+    std::vector<std::string> unwell{};
     Intent intent = Intent::kStay;
 
     [[nodiscard]] bool empty() const {
         return applied.empty() && released.empty() && moved.empty() && opened.empty() &&
-               reclaimed.empty();
+               reclaimed.empty() && unwell.empty();
     }
     /// What `earlier` said as well: it was said before, and perhaps not heard.
     void add(Report earlier);

@@ -56,6 +56,7 @@ TEST(LinkMessages, ReportArrivesAsItWasSaid) {
     said.opened = {{partition(1), base::LeaderEpoch(6), base::LeaderEpoch(5)}};
     said.moved = {{partition(2), base::LeaderEpoch(7), "b"}};
     said.reclaimed = {base::TopicId{uuid('x')}};
+    said.unwell = {"main", "more"};
     said.intent = Report::Intent::kDrain;
     auto heard = parse_heartbeat(to_text(Heartbeat{kLife, said}));
     ASSERT_TRUE(heard) << heard.error().context;
@@ -69,6 +70,7 @@ TEST(LinkMessages, ReportArrivesAsItWasSaid) {
     EXPECT_EQ(report.moved[0].epoch, base::LeaderEpoch(7));
     EXPECT_EQ(report.moved[0].volume, "b");
     EXPECT_EQ(report.reclaimed, said.reclaimed);
+    EXPECT_EQ(report.unwell, said.unwell);
     EXPECT_EQ(report.intent, Report::Intent::kDrain);
 }
 
@@ -128,6 +130,7 @@ TEST(LinkMessages, MalformedHeartbeatsAreRefused) {
              "{" + who + R"(,"report":{"released":{"change":"broker-gone","broker":1}}})",
              "{" + who + R"(,"report":{"moved":[{"partition":1}]}})",
              "{" + who + R"(,"report":{"reclaimed":[1]}})",
+             "{" + who + R"(,"report":{"unwell":[1]}})",
              "{" + who + R"(,"newer_than":{"epoch":1}})",
              "{" + who + R"(,"newer_than":7})",
          }) {

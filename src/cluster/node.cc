@@ -202,7 +202,7 @@ Result<void> Node::Impl::open_session(const NamedVolume& volume) {
 }
 
 Result<void> Node::Impl::mark_the_dead(const catalog::Image& image) {
-    for (const auto& [volume, session, logs] : members()) {
+    for (const auto& [volume, session, logs, watch] : members()) {
         for (const auto& [id, broker] : image.brokers()) {
             auto old = broker->sessions.find(volume.name);
             if (old == broker->sessions.end()) continue;
@@ -247,6 +247,7 @@ void Node::Impl::open_logs() {
         base::MutexLock lock(members_mutex_);
         for (auto& member : members_) {
             member.logs = make_logs(member);
+            member.watch = make_watch(member);
             table.places[member.volume.name] = {member.volume.volume, member.logs.get(),
                                                 member.session->incarnation()};
         }
@@ -363,6 +364,7 @@ base::Clock::Steady Node::Impl::watch() {
         }
         lost({ErrorCode::kFenced, "the session on volume '" + member.volume.name + "' was ended"});
     }
+    if (!alone()) report_unwell(all);
     return options_.clock->now() + kWatchInterval;
 }
 
@@ -452,13 +454,14 @@ std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
     const auto image = table_->image();
     const auto* self = image->broker(options_.id);
     std::vector<LogDirState> dirs;
-    for (const auto& [volume, session, logs] : members()) {
+    for (const auto& member : members()) {
+        const auto& volume = member.volume;
         if (!volume.takes_partitions) continue;
         dirs.push_back({.name = volume.name,
                         .path = volume.volume->root(),
                         .volume = volume.volume,
                         .cordoned = self != nullptr && is_cordoned(*image, *self, volume.name),
-                        .full = logs && logs->room().is_full()});
+                        .full = member.logs && member.logs->room().is_full()});
     }
     for (const auto& volume : missing_) dirs.push_back({.name = volume.name, .path = volume.path});
     return dirs;

@@ -43,6 +43,8 @@ constexpr milliseconds kFirstLook{20};
 constexpr milliseconds kLaterLook{500};
 /// Of looks that come quickly; a cluster without a controller is not worth more.
 constexpr std::chrono::seconds kQuickLooks{5};
+/// A controller that may be cut off gives the others so long to stand.
+constexpr std::chrono::seconds kOthersFirst{2};
 
 }  // namespace
 
@@ -262,17 +264,29 @@ base::Clock::Steady Node::Impl::reign() {
         next_beat_ = now + options_.beat_interval;
         controller_->beat();
     }
-    next = std::min({next, next_beat_, roll_call_->turn()});
-    if (const auto volumes = roll_call_->out_of_reach(); !volumes.empty()) {
-        base::log::warn("cluster",
-                        "no session on volume '{}' can be ended from here: another "
-                        "broker that uses it shall reign",
-                        volumes.front());
-        stands_from_ = now + 2 * options_.session_timeout;
-        controller_->resign();
+    if (now >= register_at_) {
+        // Its earlier session may not be marked yet: until then nobody may give it anything.
+        auto done = register_here();
+        register_at_ = done ? base::Clock::Steady::max() : now + kLaterLook;
+        if (!done) base::log::warn("cluster", "{}", done.error().context);
+    }
+    next = std::min({next, next_beat_, register_at_, roll_call_->turn()});
+    if (roll_call_->hears_nobody()) {
+        deserted_ = roll_call_->image()->version().epoch;
+        yield(kOthersFirst, "all other brokers are silent: one that is not cut off shall reign");
+    } else if (const auto volumes = roll_call_->out_of_reach(); !volumes.empty()) {
+        yield(2 * options_.session_timeout, "sessions on volume '" + volumes.front() +
+                                                "' can be ended by others only: one shall reign");
     }
     if (!controller_->reigning()) leave_office();
     return next;
+}
+
+/// Lets others stand first.
+void Node::Impl::yield(milliseconds pause, std::string_view why) {
+    base::log::warn("cluster", "broker {} yields: {}", options_.id, why);
+    stands_from_ = options_.clock->now() + pause;
+    controller_->resign();
 }
 
 void Node::Impl::leave_office() {
@@ -320,8 +334,11 @@ base::Clock::Steady Node::Impl::seek() {
     if (now < next_look_) return next_look_;
     if (role_ == Role::kFollowing && registered_) {
         // So that when the controller falls silent, it is known whether it still counts.
-        [[maybe_unused]] const auto seen = election_->look(now);
-        return next_look_ = now + options_.beat_interval;
+        const auto seen = election_->look(now);
+        next_look_ = now + options_.beat_interval;
+        if (!seen || seen->newest != followed_.epoch || !is_over(*seen)) return next_look_;
+        // It may answer from memory for as long as its process lives.
+        read(Ended{LinkEnd::kSilent, {ErrorCode::kNotController, "its epoch stands still"}});
     }
     if (alone()) {
         if (candidacy_ && now < candidacy_->due()) return candidacy_->due();
@@ -365,9 +382,13 @@ std::optional<base::ControllerEpoch> Node::Impl::epoch_to_succeed(base::Clock::S
     if (now < stands_from_ || (candidacy_ && now < candidacy_->due())) return std::nullopt;
     const auto seen = election_->look(now);
     if (!seen) return std::nullopt;
-    const bool is_over = seen->newest == base::ControllerEpoch(0) || over_ == seen->newest ||
-                         seen->still >= options_.session_timeout;
-    return is_over ? std::optional(seen->newest) : std::nullopt;
+    const bool nobody_reigns =
+        seen->newest == base::ControllerEpoch(0) || over_ == seen->newest || is_over(*seen);
+    return nobody_reigns ? std::optional(seen->newest) : std::nullopt;
+}
+
+bool Node::Impl::is_over(const ElectionWatch::Sight& seen) const {
+    return seen.over || seen.still >= options_.session_timeout;
 }
 
 void Node::Impl::stand(base::Clock::Steady now, std::optional<base::ControllerEpoch> over) {
@@ -413,13 +434,12 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
     if (joined_) {
         base::log::info("cluster", "broker {} reigns{}, controller epoch {}", options_.id,
                         alone() ? " again" : "", image->version().epoch);
-        take(image);
     }
-    const bool is_missed = ((gone_ && over_ == followed_.epoch) || silent_ == followed_.epoch) &&
-                           followed_.broker != options_.id;
-    roll_call_->begin(image, is_missed ? std::optional(followed_.broker) : std::nullopt);
+    take(image);
+    roll_call_->begin(image, missed_by(*image));
     over_.reset();
     silent_.reset();
+    deserted_.reset();
     {
         base::MutexLock lock(report_mutex_);
         controller_->begin(std::move(reign));
@@ -432,12 +452,28 @@ Result<void> Node::Impl::take_office(Reign reign, base::Clock::Steady sought) {
     return {};
 }
 
+/// Of whom nothing was heard before this reign, for so long that they need not be waited for again.
+std::set<base::BrokerId> Node::Impl::missed_by(const catalog::Image& image) const {
+    std::set<base::BrokerId> missed;
+    const bool is_gone = (gone_ && over_ == followed_.epoch) || silent_ == followed_.epoch;
+    if (is_gone) missed.insert(followed_.broker);
+    // Nobody has stood since then: all of them are gone indeed.
+    if (deserted_ && *deserted_ + 1 == image.version().epoch) {
+        for (const auto& [id, broker] : image.brokers()) missed.insert(id);
+    }
+    missed.erase(options_.id);
+    return missed;
+}
+
 /// A life that has not changed needs no line.
 Result<void> Node::Impl::register_here() {
     const auto self = as_broker();
     const auto& image = *roll_call_->image();
     const auto* known = image.broker(options_.id);
-    if (known != nullptr && catalog::same_registration(*known, self)) return {};
+    if (known != nullptr && catalog::same_registration(*known, self)) {
+        check_joined();  // it registered with the last controller, and heard no more of it
+        return {};
+    }
     if (known != nullptr && !alone()) {
         for (const auto& [volume, incarnation] : known->sessions) {
             auto* where = volume_of(volume);
@@ -541,58 +577,6 @@ void Node::Impl::reigns_since(base::Clock::Steady sought) {
     metrics_->reign_start.observe_us(
         std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought)
             .count());
-}
-
-// Fences.
-
-/// The controller does not know a session of this life: perhaps it is marked.
-void Node::Impl::look_at_sessions() {
-    for (const auto& member : members()) {
-        [[maybe_unused]] const auto checked = member.session->confirm();  // which remembers
-    }
-    renew_fenced_sessions();
-}
-
-void Node::Impl::renew_fenced_sessions() {
-    bool renewed = false;
-    for (const auto& member : members()) {
-        if (!member.session->fenced() || draining_) continue;
-        auto fresh = renew_session(member);
-        if (!fresh) {
-            base::log::warn("cluster", "no new session on volume '{}' for now: {}",
-                            member.volume.name, fresh.error().context);
-            continue;
-        }
-        renewed = true;
-    }
-    if (!renewed || !joined_) return;
-    if (role_ == Role::kReigning) {
-        auto done = register_here();
-        if (!done) base::log::warn("cluster", "{}", done.error().context);
-    } else if (role_ == Role::kFollowing) {
-        follow(followed_);
-    }
-}
-
-Result<void> Node::Impl::renew_session(const Member& member) {
-    const auto& volume = member.volume;
-    base::log::warn("cluster", "the session on volume '{}' was ended: a new one is begun",
-                    volume.name);
-    metrics_->fences.add();
-    KAAS_TRY_ASSIGN(session, Session::open(*volume.volume, options_.id));
-    Member fresh{volume, std::move(session), nullptr};
-    fresh.logs = make_logs(fresh);
-    const Place place{volume.volume, fresh.logs.get(), fresh.session->incarnation()};
-    retired_.push_back(member);
-    {
-        base::MutexLock lock(members_mutex_);
-        for (auto& one : members_) {
-            if (one.volume.name == volume.name) one = fresh;
-        }
-    }
-    table_->replace_place(volume.name, place);
-    if (slots_ && volume.name == survey_.slot_volume) slots_->replace_place(volume.name, place);
-    return {};
 }
 
 }  // namespace kaas::cluster

@@ -25,6 +25,7 @@
 #include "cluster/survey.h"
 #include "cluster/turn_thread.h"
 #include "cluster/uplink.h"
+#include "cluster/volume_watch.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
 
@@ -38,6 +39,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -72,6 +74,7 @@ private:
         NamedVolume volume;
         std::shared_ptr<Session> session;
         std::shared_ptr<storage::LogDir> logs;
+        std::shared_ptr<VolumeWatch> watch = nullptr;  ///< null alone: nobody else could take over
     };
     /// What the control thread does with its time.
     enum class Role {
@@ -106,6 +109,8 @@ private:
     void renew_fenced_sessions();
     Result<void> renew_session(const Member& member);
     void look_at_sessions();
+    [[nodiscard]] std::shared_ptr<VolumeWatch> make_watch(const Member& member) const;
+    void report_unwell(const std::vector<Member>& members);
     [[nodiscard]] storage::Volume* volume_of(const std::string& name) const;
     void make_controller();
     void listen_to_uplink();
@@ -127,10 +132,13 @@ private:
     void read(Ended ended);
     [[nodiscard]] base::Clock::Steady reign();
     void leave_office();
+    void yield(std::chrono::milliseconds pause, std::string_view why);
+    [[nodiscard]] std::set<base::BrokerId> missed_by(const catalog::Image& image) const;
     [[nodiscard]] base::Clock::Steady seek();
     [[nodiscard]] bool is_own(const ControllerAddress& address) const;
     [[nodiscard]] bool is_worth_following(const ControllerAddress& address) const;
     [[nodiscard]] base::ControllerEpoch table_epoch() const;
+    [[nodiscard]] bool is_over(const ElectionWatch::Sight& seen) const;
     [[nodiscard]] std::optional<base::ControllerEpoch> epoch_to_succeed(base::Clock::Steady now);
     void stand(base::Clock::Steady now, std::optional<base::ControllerEpoch> over);
     void not_taken(Error why);
@@ -185,7 +193,11 @@ private:
     std::optional<base::ControllerEpoch> silent_;  ///< whose controller did not answer
     base::Clock::Steady sought_since_{};
     base::Clock::Steady next_look_{};
-    base::Clock::Steady stands_from_{};  ///< its last reign lacked a volume that others have
+    base::Clock::Steady stands_from_{};  ///< others first: something is wrong with this one
+    /// Its last reign, if that ended because all others were silent.
+    std::optional<base::ControllerEpoch> deserted_;
+    /// A new session of this broker is to be registered with its own reign.
+    base::Clock::Steady register_at_ = base::Clock::Steady::max();
     base::Clock::Steady next_beat_{};
     base::Clock::Steady next_measure_{};
     /// Another process had this broker's id then: it may be an earlier life, not yet missed.

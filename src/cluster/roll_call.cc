@@ -33,8 +33,6 @@ namespace {
 
 /// What brokers may still ask for line by line; who is further behind gets a picture.
 constexpr std::size_t kHistoryBytes = std::size_t{32} << 20;
-/// A mark that failed is tried again after so long.
-constexpr std::chrono::seconds kRetry{1};
 
 std::unexpected<Error> no_reign() {
     return fail(ErrorCode::kNotController, "This is not the correct controller for this cluster.");
@@ -46,10 +44,11 @@ std::unexpected<Error> stale(base::BrokerId id) {
 
 }  // namespace
 
-void RollCall::begin(catalog::ImagePtr image, std::optional<base::BrokerId> missed) {
+void RollCall::begin(catalog::ImagePtr image, const std::set<base::BrokerId>& missed) {
     const auto now = options_.clock->now();
     base::MutexLock lock(mutex_);
     reigns_ = true;
+    hears_nobody_ = false;
     ++reign_;
     image_ = std::move(image);
     history_.clear();
@@ -62,7 +61,7 @@ void RollCall::begin(catalog::ImagePtr image, std::optional<base::BrokerId> miss
         if (!broker->living()) continue;
         auto& seen = seen_[id];
         seen.heard = now;
-        if (id == missed) seen.gone_since = now;
+        if (missed.contains(id)) seen.gone_since = now;
     }
     auto& self = seen_[options_.self.broker];
     self.process = options_.self.process;
@@ -236,66 +235,6 @@ void RollCall::joined(std::uint64_t reign, base::BrokerId id) {
     say(std::move(saying));
 }
 
-void RollCall::mark_all(base::BrokerId id, const Sessions& sessions, Saying& saying) {
-    auto& seen = seen_.at(id);
-    seen.marking = sessions.size();
-    seen.mark_failed.reset();
-    const auto now = options_.clock->now();
-    for (const auto& [volume, incarnation] : sessions) {
-        seen.unproven.try_emplace(volume, Unproven{now});
-        saying.push_back([this, id, volume, incarnation, reign = reign_] {
-            options_.mark(id, volume, incarnation,
-                          [weak = weak_from_this(), reign, id, volume,
-                           incarnation](const Result<void>& outcome) {
-                              auto self = weak.lock();
-                              if (!self) return;
-                              base::MutexLock lock(self->late_mutex_);
-                              if (self->closed_) return;
-                              self->marked(reign, id, volume, incarnation, outcome);
-                          });
-        });
-    }
-}
-
-void RollCall::marked(std::uint64_t reign, base::BrokerId id, const std::string& volume,
-                      const base::Incarnation& incarnation, const Result<void>& outcome) {
-    Saying saying;
-    {
-        base::MutexLock lock(mutex_);
-        auto found = seen_.find(id);
-        if (!reigns_ || reign != reign_ || found == seen_.end()) return;
-        auto& seen = found->second;
-        if (!outcome) {
-            seen.mark_failed = outcome.error();
-            seen.unproven[volume].failed = true;
-        } else {
-            seen.unproven.erase(volume);
-            marked_.insert(incarnation);
-            saying.push_back([this, id, ended = Sessions{{volume, incarnation}}] {
-                options_.controller->remove_sessions(
-                    id, ended, {&here_, [](const Result<std::monostate>&) {}});
-            });
-        }
-        if (--seen.marking > 0) return say(std::move(saying));
-        if (std::exchange(seen.ends, false)) {
-            if (seen.mark_failed) {  // once more, later
-                base::log::warn("cluster", "broker {} is not all out: {}", id,
-                                seen.mark_failed->context);
-                seen.mark_failed.reset();
-                seen.gone_since = options_.clock->now() - options_.death_grace;
-                seen.retry_at = options_.clock->now() + kRetry;
-            } else if (seen.waiting.empty()) {
-                for (const auto link : seen.links) links_.erase(link);
-                seen_.erase(found);
-                return say(std::move(saying));
-            }
-        }
-        admit_next(id, saying);
-    }
-    say(std::move(saying));
-    options_.wake();
-}
-
 void RollCall::hear(Seen& seen, std::optional<LinkId> link) {
     seen.heard = options_.clock->now();
     if (!link) return;
@@ -317,6 +256,7 @@ RollCall::Seen* RollCall::life_of(std::optional<LinkId> link, const BrokerLife& 
 
 void RollCall::report(LinkId link, const BrokerLife& life, Report report,
                       Reply<std::monostate> reply) {
+    if (!report.unwell.empty()) unwell(life.broker, report.unwell);
     bool leaves = false;
     {
         base::MutexLock lock(mutex_);
@@ -471,6 +411,8 @@ base::Clock::Steady RollCall::turn() {
         base::MutexLock lock(mutex_);
         if (!reigns_) return next;
         std::vector<std::pair<base::BrokerId, std::string>> dead;
+        std::vector<base::BrokerId> silent;
+        bool is_heard = false;
         for (auto& [id, seen] : seen_) {
             if (id == options_.self.broker || seen.marking > 0 || seen.ends || seen.joining) {
                 continue;
@@ -487,8 +429,9 @@ base::Clock::Steady RollCall::turn() {
             } else if (gone_by <= now) {
                 dead.emplace_back(id, "its process is gone");
             } else if (silent_by <= now) {
-                dead.emplace_back(id, "nothing was heard of it for broker.session.timeout.ms");
+                silent.push_back(id);
             } else {
+                is_heard = is_heard || !seen.links.empty();
                 next = std::min({next, silent_by, gone_by});
             }
             // Nobody has seen it in this reign: perhaps it died with the last one, or dies now.
@@ -498,6 +441,11 @@ base::Clock::Steady RollCall::turn() {
             } else {
                 next = std::min(next, seen.probe_at);
             }
+        }
+        hears_nobody_ = !silent.empty() && !is_heard;
+        for (const auto id : silent) {
+            if (hears_nobody_) break;
+            dead.emplace_back(id, "nothing was heard of it for broker.session.timeout.ms");
         }
         for (const auto& [id, why] : dead) declare_dead(id, why, saying);
         if (!picture_ && somebody_wants_a_picture()) {
@@ -528,27 +476,9 @@ std::vector<RollCall::Sight> RollCall::sights() const {
     return sights;
 }
 
-std::vector<std::string> RollCall::out_of_reach() const {
-    const auto now = options_.clock->now();
+bool RollCall::hears_nobody() const {
     base::MutexLock lock(mutex_);
-    std::set<std::string> volumes;
-    for (const auto& [id, seen] : seen_) {
-        for (const auto& [volume, mark] : seen.unproven) {
-            if (mark.failed || now - mark.since >= options_.session_timeout) volumes.insert(volume);
-        }
-    }
-    const auto is_used = [&](const std::string& volume) KAAS_REQUIRES(mutex_) {
-        return std::ranges::any_of(image_->brokers(), [&](const auto& entry) KAAS_REQUIRES(mutex_) {
-            const auto& [id, broker] = entry;
-            const auto seen = seen_.find(id);
-            return id != options_.self.broker && !broker->draining && seen != seen_.end() &&
-                   !seen->second.links.empty() && !seen->second.ends &&
-                   broker->sessions.contains(volume);
-        });
-    };
-    std::vector<std::string> found;
-    std::ranges::copy_if(volumes, std::back_inserter(found), is_used);
-    return found;
+    return hears_nobody_;
 }
 
 void RollCall::say(Saying saying) {

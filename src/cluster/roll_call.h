@@ -66,9 +66,9 @@ public:
     /// Held by a shared pointer: marks and probes may come back late.
     explicit RollCall(Options options) : options_(std::move(options)) {}
 
-    /// A reign begins. Those whom its image says to live have the session timeout to show up;
-    /// nobody has heard of `missed` since its process was gone, so that one has the grace.
-    void begin(catalog::ImagePtr image, std::optional<base::BrokerId> missed);
+    /// A reign begins. Those whom its image says to live have the session timeout to show up; of
+    /// `missed` nobody has heard for as long already, so they have the grace.
+    void begin(catalog::ImagePtr image, const std::set<base::BrokerId>& missed);
     /// The reign is over: all that waits gets kNotController.
     void end();
     /// The process ends: what `Options` points to may go when this returns.
@@ -88,10 +88,15 @@ public:
     void watch(LinkId link, const BrokerLife& life, catalog::ImageVersion have, Reply<News> reply)
         KAAS_EXCLUDES(mutex_);
     void disconnected(LinkId link) KAAS_EXCLUDES(mutex_);
+    /// A broker's volumes do not answer it: what it has there goes to others.
+    void unwell(base::BrokerId id, const std::vector<std::string>& volumes) KAAS_EXCLUDES(mutex_);
 
     /// Declares dead who is, and answers who asked for pictures. Gives the time of the next look.
     base::Clock::Steady turn() KAAS_EXCLUDES(mutex_);
 
+    /// True when all other brokers have fallen silent at once. That is how it looks to one that is
+    /// cut off from the rest, and then not they are to be replaced. Thread: the control thread.
+    [[nodiscard]] bool hears_nobody() const KAAS_EXCLUDES(mutex_);
     /// What brokers were told last. Requires: a reign has begun.
     [[nodiscard]] catalog::ImagePtr image() const KAAS_EXCLUDES(mutex_);
     /// For people: since when nobody has heard of a broker.
@@ -172,6 +177,7 @@ private:
     bool closed_ KAAS_GUARDED_BY(late_mutex_) = false;
     mutable base::Mutex mutex_;
     bool reigns_ KAAS_GUARDED_BY(mutex_) = false;
+    bool hears_nobody_ KAAS_GUARDED_BY(mutex_) = false;
     std::uint64_t reign_ KAAS_GUARDED_BY(mutex_) = 0;  ///< marks of an earlier one change nothing
     catalog::ImagePtr image_ KAAS_GUARDED_BY(mutex_);
     std::map<base::BrokerId, Seen> seen_ KAAS_GUARDED_BY(mutex_);

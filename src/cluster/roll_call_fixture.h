@@ -33,6 +33,7 @@ inline constexpr std::chrono::milliseconds kGrace{300};
 inline constexpr std::chrono::seconds kRetry{1};
 inline const base::BrokerId kSelf{1};
 inline const base::BrokerId kOther{2};
+inline constexpr LinkId kBystandersLink = 30;
 
 class RollCallTest : public ::testing::Test {
 protected:
@@ -74,11 +75,12 @@ protected:
         controller_->step();
     }
 
-    void reign(std::optional<base::BrokerId> missed = std::nullopt) {
+    void reign(const std::set<base::BrokerId>& missed = {}) {
         auto won = begin_reign(volume_, kSelf, std::nullopt);
         ASSERT_TRUE(won) << won.error().context;
         roll_call_->begin(won->image, missed);
         controller_->begin(std::move(*won));
+        if (bystander_) ask_to_join(kBystandersLink, *bystander_);
     }
     /// One turn of the control thread.
     void turn() {
@@ -88,8 +90,11 @@ protected:
     }
     void pass(std::chrono::milliseconds time) {
         clock_.advance(time);
+        if (bystander_) report(kBystandersLink, bystander_->life);
         turn();
     }
+    /// From now on broker 3 is there, and heard whenever time passes: silence is somebody's own.
+    void add_bystander() { bystander_ = join(kBystandersLink, {3}); }
 
     static Registration life(catalog::Broker broker) {
         return {.life = {broker.id, base::Uuid::random()}, .cluster_id = {}, .broker = broker};
@@ -153,6 +158,7 @@ protected:
     storage::MemoryVolume volume_;
     std::unique_ptr<Controller> controller_;
     std::shared_ptr<RollCall> roll_call_;
+    std::optional<Registration> bystander_;
     std::vector<Mark> marks_;
     std::vector<Probe> probes_;
 };

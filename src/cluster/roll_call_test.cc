@@ -66,6 +66,7 @@ TEST_F(RollCallTest, AnIdThatIsInUseIsRefused) {
 }
 
 TEST_F(RollCallTest, SilentBrokerIsTakenOutAfterTheTimeoutAndItsMark) {
+    add_bystander();
     auto registration = join(7);
     pass(kTimeout - 1ms);
     ASSERT_TRUE(marks_.empty());
@@ -76,6 +77,48 @@ TEST_F(RollCallTest, SilentBrokerIsTakenOutAfterTheTimeoutAndItsMark) {
     end_mark();
     controller_->step();
     EXPECT_FALSE(lives());
+}
+
+// A controller whose own network is gone hears nobody, and must not take everybody else out.
+TEST_F(RollCallTest, WhenAllAreSilentAtOnceNobodyIsTakenOut) {
+    const auto second = join(7);
+    const auto third = join(8, {3});
+    pass(kTimeout - 1ms);
+    EXPECT_FALSE(roll_call_->hears_nobody());
+    clock_.advance(1ms);
+    report(8, third.life);
+    turn();
+    EXPECT_FALSE(roll_call_->hears_nobody());
+    EXPECT_EQ(marks_.size(), 1U) << "the second alone";
+    end_mark();
+    pass(kTimeout);
+    EXPECT_TRUE(roll_call_->hears_nobody());
+    EXPECT_TRUE(marks_.empty());
+    report(8, third.life);
+    turn();
+    EXPECT_FALSE(roll_call_->hears_nobody()) << "it was late";
+}
+
+TEST_F(RollCallTest, VolumeThatDoesNotAnswerABrokerIsTakenFromItAlone) {
+    const auto registration = join(7, {2, {"a", "b"}});
+    report(7, registration.life, {.unwell = {"b", "nowhere"}});
+    ASSERT_EQ(marks_.size(), 1U);
+    EXPECT_EQ(marks_[0].incarnation, registration.broker.sessions.at("b"));
+    report(7, registration.life, {.unwell = {"b"}});
+    EXPECT_EQ(marks_.size(), 1U) << "that is under way";
+    end_mark();
+    report(7, registration.life, {.unwell = {"b"}});
+    EXPECT_TRUE(marks_.empty()) << "it is done, though the image may not show it yet";
+    turn();
+    EXPECT_TRUE(image()->broker(kOther)->sessions.contains("a"));
+    EXPECT_FALSE(image()->broker(kOther)->sessions.contains("b"));
+}
+
+TEST_F(RollCallTest, ControllersOwnVolumeThatDoesNotAnswerIsOutOfReach) {
+    join(7, {2, {"main"}});
+    roll_call_->unwell(kSelf, {"main", "nowhere"});
+    EXPECT_TRUE(marks_.empty()) << "it would hang, too";
+    EXPECT_EQ(roll_call_->out_of_reach(), std::vector<std::string>{"main"});
 }
 
 TEST_F(RollCallTest, EachReportPutsTheEndOff) {
@@ -126,6 +169,7 @@ TEST_F(RollCallTest, WaitingForNewsIsNoSignOfLifeThatOutlastsReports) {
 }
 
 TEST_F(RollCallTest, AMarkThatFailsIsTriedAgainAndNothingIsRemovedMeanwhile) {
+    add_bystander();
     join(7);
     pass(kTimeout);
     end_mark(not_proven());
@@ -141,6 +185,7 @@ TEST_F(RollCallTest, AMarkThatFailsIsTriedAgainAndNothingIsRemovedMeanwhile) {
 }
 
 TEST_F(RollCallTest, OfTwoVolumesOnlyTheMarkedOneIsTakenAway) {
+    add_bystander();
     join(7, {2, {"a", "b"}});
     pass(kTimeout);
     ASSERT_EQ(marks_.size(), 2U);
@@ -184,6 +229,7 @@ TEST_F(RollCallTest, NextLifeIsToldWhenAMarkCannotBeProven) {
 }
 
 TEST_F(RollCallTest, NextLifeComesAfterAnEndThatIsUnderWay) {
+    add_bystander();
     join(7);
     pass(kTimeout);
     auto next = life(broker_of({2}));
@@ -260,6 +306,7 @@ TEST_F(RollCallTest, NewSessionOnOneVolumeEndsTheEarlierOneThereAlone) {
 }
 
 TEST_F(RollCallTest, MarkedSessionIsNotTakenAgain) {
+    add_bystander();
     auto registration = join(7);
     pass(kTimeout);
     end_mark();
@@ -314,6 +361,7 @@ TEST_F(RollCallTest, WhoDrainsIsSaidToInTheImage) {
 }
 
 TEST_F(RollCallTest, MarksOfAnEarlierReignChangeNothing) {
+    add_bystander();
     auto registration = join(7);
     pass(kTimeout);
     ASSERT_EQ(marks_.size(), 1U);
@@ -330,6 +378,7 @@ TEST_F(RollCallTest, MarksOfAnEarlierReignChangeNothing) {
 }
 
 TEST_F(RollCallTest, NewReignGivesEverybodyTheTimeoutToShowUp) {
+    add_bystander();
     auto registration = join(7);
     controller_->resign();
     roll_call_->end();
@@ -397,7 +446,7 @@ TEST_F(RollCallTest, ControllerThatIsMissedHasTheGrace) {
     join(7);
     controller_->resign();
     roll_call_->end();
-    reign(kOther);
+    reign({kOther});
     pass(kGrace - 1ms);
     EXPECT_TRUE(marks_.empty());
     pass(1ms);

@@ -329,6 +329,7 @@ inline void TestUplink::drop() {
     network_.disconnect(std::exchange(link_, 0));
     pending_.add(std::exchange(under_way_, {}));
     pending_.applied.clear();
+    pending_.unwell.clear();
 }
 
 inline void TestUplink::check(const Error& why) {

@@ -26,7 +26,6 @@ def run_all(first, seeds):
     assert run.returncode == 0, run.stdout
 
 
-@pytest.mark.xfail(strict=False, reason="two mends of a controller's own registration are on their way")
 @pytest.mark.timeout(600)
 def test_whatever_goes_wrong_nothing_is_lost_and_all_is_well_again():
     run_all(0, 1000)
