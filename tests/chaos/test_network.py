@@ -42,10 +42,7 @@ FROM_BROKERS = {
 }
 
 
-REIGNS_ON = pytest.mark.skip(reason="open (issue 6): a controller that loses the network alone reigns on")
-
-
-@pytest.mark.parametrize("victim", ["leader", pytest.param("controller", marks=REIGNS_ON)])
+@pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("links", FROM_BROKERS)
 def test_a_broker_that_the_others_do_not_hear_is_followed_and_comes_back(cluster, network, request, links, victim):
     with load(cluster) as clients:

@@ -45,7 +45,6 @@ def test_a_server_that_stalls_longer_than_sessions_last(cluster, request):
         clients.await_progress()
 
 
-@pytest.mark.skip(reason="open (issue 6): nobody tells the controller that a broker's volume stalls or fails")
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("how", LOSSES)
 def test_one_broker_loses_the_volume(cluster, request, victim, how):
