@@ -31,7 +31,8 @@ class Prober:
         self.failures = []
 
     def __enter__(self):
-        self.cluster.create_well(self.topic, 1)
+        # Records that are numbered by their timestamps are of 1970.
+        self.cluster.create_well(self.topic, 1, configs={"retention.ms": "-1"})
         answer = until(lambda: self.cluster.call("InitProducerId", 4, {
             "transactional_id": None, "transaction_timeout_ms": 60000, "producer_id": -1, "producer_epoch": -1}),
             "a producer id", lambda a: a["error_code"] == 0)
@@ -85,7 +86,8 @@ class Prober:
             if not found or found["error_code"] in REFUSED:
                 continue
             # Also out of range: it says that the log is shorter than what was read before.
-            assert found["error_code"] == 0, f"at {offset}: {found}"
+            assert found["error_code"] == 0, (
+                f"{time.strftime('%H:%M:%S')} read up to {end}, and at {offset}: {found} of {asking.leader}")
             values = self.values_from(offset, found["records"] or b"")
             self.history.read(offset, values, begun, time.monotonic(), found["high_watermark"])
             end = offset + len(values) if turn % 4 else end
@@ -123,7 +125,7 @@ class Asking:
 
     def __init__(self, cluster, topic):
         self.cluster, self.topic = cluster, topic
-        self.connection = None
+        self.connection = self.leader = None
 
     def ask(self, api, version, body):
         """None when there was no answer: what was asked may have happened, or may yet."""
@@ -133,6 +135,7 @@ class Asking:
                 if leader not in self.cluster.brokers:
                     return None
                 self.connection = Connection(self.cluster.broker(leader).bootstrap, timeout=PATIENCE)
+                self.leader = leader
             answer = self.connection.call(api, version, body)
         except (OSError, Closed, IndexError):
             self.drop()

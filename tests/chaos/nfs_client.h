@@ -174,6 +174,7 @@ public:
         const auto mine = dirty_.find(number);
         const bool any = mine != dirty_.end();
         if (any) failed = send(*inode, mine->second);
+        if (revoked_.erase(number) != 0) failed = -EIO;
         if (any && mine->second.empty()) dirty_.erase(mine);
         if (failed != 0) return failed;
         if (durably) Server::commit(*inode);
@@ -183,7 +184,9 @@ public:
     void flush_all() {
         std::vector<Number> numbers;
         for (const auto& [number, writes] : dirty_) numbers.push_back(number);
-        for (const auto number : numbers) flush(number, false);
+        for (const auto number : numbers) {
+            if (!revoked_.contains(number)) flush(number, false);
+        }
     }
 
     /// A sync that fails: what was written can still be read, and is never durable.
@@ -232,11 +235,15 @@ public:
         trusts_.erase(number);
         attributes_.erase(number);
     }
-    /// The server has not waited any longer: what was not sent cannot be any more.
+    /// The server has not waited any longer: what was not sent cannot be any more, and a sync
+    /// fails.
     void lose_trust(Number number) {
         trusts_.erase(number);
         attributes_.erase(number);
-        for (auto& write : dirty_[number]) write.lost = true;
+        const auto mine = dirty_.find(number);
+        if (mine == dirty_.end()) return;
+        for (auto& write : mine->second) write.lost = true;
+        revoked_.insert(number);
     }
 
     /// The machine is gone with all that it had in memory; `life` tells one from the next.
@@ -247,6 +254,7 @@ public:
         opens_.clear();
         silly_.clear();
         trusts_.clear();
+        revoked_.clear();
         ++life;
     }
     int life = 0;
@@ -373,6 +381,7 @@ private:
     std::map<Number, int> opens_;
     std::map<Number, std::string> silly_;  ///< removed while open: the name that it has now
     std::set<Number> trusts_;
+    std::set<Number> revoked_;  ///< with writes that were not sent: the next sync says so
     std::uint32_t hidden_ = 0;
 };
 

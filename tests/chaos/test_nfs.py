@@ -375,6 +375,18 @@ def test_a_chmod_waits_for_a_silent_holder_as_long_as_the_lease(nfs):
         os.chmod(b / "log2", 0)  # after 50 ms
 
 
+def test_a_sync_after_a_delegation_was_taken_away_fails(nfs):
+    a, b = nfs.mounts
+    nfs.tell("delegations recall 1")
+    nfs.tell("writeback 1 lazy")
+    with opened(a / "log", os.O_CREAT | os.O_RDWR) as fd:
+        os.pwrite(fd, b"never sent", 0)
+        with nfs.stalled(client=1):
+            write(b / "log", b"x")
+        assert refused(os.fsync, fd) == "EIO"
+        assert content(b / "log") == b"x"
+
+
 def test_a_mode_is_withheld_from_the_holder_of_a_delegation_and_not_for_a_directory(nfs):
     a, b = nfs.mounts
     nfs.tell("delegations withhold")

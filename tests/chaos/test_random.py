@@ -258,6 +258,7 @@ def test_faults_by_chance(cluster, network, request):
                     for topic in (TOPIC, PAIRS, "probed"):
                         cluster.await_writable(topic)
                     clients.await_progress()
+                    assert not prober.failures, prober.failures
                 except (AssertionError, OSError, Closed) as failed:
                     raise AssertionError(f"seed {seed}, after {done}: {failed}\n{cluster.logs()}") from failed
         finally:

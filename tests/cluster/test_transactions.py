@@ -220,8 +220,8 @@ def fill(cluster, topic, each):
     return values
 
 
-def test_each_record_is_taken_over_once_while_the_coordinator_and_a_leader_die(cluster_factory):
-    cluster = cluster_factory(3)
+def test_each_record_is_taken_over_once_while_the_coordinator_and_a_leader_die(shared_cluster):
+    cluster = shared_cluster(3)
     each = 600
     create_spread(cluster, "source")
     create_spread(cluster, "sink")
