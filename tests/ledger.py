@@ -96,7 +96,10 @@ def expect_complete(bootstrap, topic, writer, idempotent):
                       f"acknowledged: {[(n, writer.acknowledged[n], where.get(n)) for n in lost[:5]]}")
     values = [value for _, value in found]
     if idempotent:
-        assert values == list(range(writer.sent)), "lost, doubled or out of order"
+        first = next((i for i, (v, n) in enumerate(zip(values, range(writer.sent))) if v != n), None)
+        assert values == list(range(writer.sent)), (
+            f"{topic}-{writer.partition}: lost, doubled or out of order: {len(values)} records for {writer.sent}, "
+            f"{values[first - 2:first + 3] if first is not None else values[-3:]} at {first}")
     else:
         assert set(values) == set(range(writer.sent))
         firsts = list(dict.fromkeys(values))

@@ -10,7 +10,6 @@
 #include "cluster/uplink.h"
 #include "cluster/volume_watch.h"
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>

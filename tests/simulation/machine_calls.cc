@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <future>
+#include <future>  // NOLINT(misc-include-cleaner): __atomic_futex_unsigned_base
 #include <optional>
 
 namespace {
