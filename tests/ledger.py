@@ -6,6 +6,10 @@ import time
 import confluent_kafka
 
 
+# What a record says that no writer has sent.
+STRANGER = -1
+
+
 class Writer(threading.Thread):
     """Sends numbered records to one partition and keeps a ledger of what was acknowledged."""
 
@@ -16,6 +20,7 @@ class Writer(threading.Thread):
         self.errors = []  # a delivery that failed, or a fatal error of the producer
         self.bulk = [("bulk", b"x" * bulk_bytes)] if bulk_bytes else None
         self.acknowledged = {}  # number: offset
+        self.strangers = set()  # offsets that were acknowledged to somebody else for a STRANGER
         self.sent = 0
         self.stopping = threading.Event()
         self.fresh = threading.Event()
@@ -94,7 +99,9 @@ def expect_complete(bootstrap, topic, writer, idempotent):
             if (n not in where if offset is None else at.get(offset) != n)]
     assert not lost, (f"{topic}-{writer.partition}: {len(lost)} acknowledged records are not where they were "
                       f"acknowledged: {[(n, writer.acknowledged[n], where.get(n)) for n in lost[:5]]}")
-    values = [value for _, value in found]
+    lost = [offset for offset in writer.strangers if at.get(offset) != STRANGER]
+    assert not lost, f"{topic}-{writer.partition}: acknowledged to somebody else and not there: {lost}"
+    values = [value for _, value in found if value != STRANGER]
     if idempotent:
         first = next((i for i, (v, n) in enumerate(zip(values, range(writer.sent))) if v != n), None)
         assert values == list(range(writer.sent)), (

@@ -67,6 +67,7 @@ bool is_good(std::uint64_t seed) {
     const auto child = ::fork();
     if (child == 0) std::_Exit(run_one(seed));
     siginfo_t end{};
+    // NOLINTNEXTLINE(misc-include-cleaner): <sys/wait.h> takes it from the kernel's headers
     ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED);
     if (end.si_code == CLD_EXITED) return end.si_status == 0;
     fmt::print("seed {}: ends by signal {}\n", seed, end.si_status);
