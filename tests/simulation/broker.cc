@@ -11,8 +11,11 @@
 #include "cluster/node.h"
 #include "cluster/survey.h"
 #include "cluster/uplink.h"
+#include "ledger.h"
 #include "machine.h"
 #include "network.h"
+#include "shared_disk.h"
+#include "slots.h"
 #include "storage/log_config.h"
 #include "storage/volume.h"
 

@@ -80,9 +80,9 @@ NOT_SEEN_YET = [
     Mutant("a-running-check-counts", "cluster/session.cc",
            (("const auto wanted = begun_ + 1;", "const auto wanted = begun_ > ended_ ? begun_ : begun_ + 1;"),), 1000),
     Mutant("a-released-epoch-is-opened-again", "cluster/tenancy.cc",
-           (("if (recalled_ || (tenure && tenure->epoch <= given_up_)) tenure.reset();",
-             "if (recalled_) tenure.reset();"),
-            ("if (wanted_ && wanted_->epoch <= given_up_) wanted_.reset();", "")), 1000),
+           (("const bool wanted = tenure && !recalled_ && tenure->epoch > given_up_;",
+             "const bool wanted = tenure && !recalled_;"),
+            ("    wanted_ = wanted_ && assigned_->epoch > given_up_;\n", "")), 1000),
     Mutant("high-watermark-moves-after-a-release", "storage/partition_log.cc",
            (("        } else if (!ended_) {\n            std::uint64_t bytes = 0;",
              "        } else {\n            std::uint64_t bytes = 0;"),), 1000),
@@ -94,7 +94,8 @@ NOT_SEEN_YET = [
              "const auto own = newest + 1 + base::Uuid::random().bytes[0] % 2;"),
             ("#include \"base/ids.h\"", "#include \"base/ids.h\"\n#include \"base/uuid.h\"")), 1000),
     Mutant("a-marked-controller-epoch-is-removed", "cluster/election.cc",
-           (("storage::MarkKind::kKeep", "storage::MarkKind::kRemove"),), 1000),
+           (("election_path(lower), storage::MarkKind::kKeep",
+             "election_path(lower), storage::MarkKind::kRemove"),), 1000),
     Mutant("a-successor-does-not-check", "cluster/reign.cc",
            (("if (auto alive = session->confirm(); !alive) return failed(std::move(alive).error());", ""),), 1000),
     Mutant("images-are-read-from-the-volume", "cluster/node_control.cc",
@@ -116,8 +117,8 @@ NOT_SEEN_YET = [
     Mutant("epochs-are-removed-without-a-check", "storage/epoch_log.cc",
            (("    KAAS_TRY(session.confirm());\n    std::string first", "    (void)session;\n    std::string first"),), 1000),
     Mutant("a-failed-journal-counts", "storage/partition_log.cc",
-           (("    if (!outcome) {\n        cycle_error_ = outcome.error();\n        return;\n    }\n"
-             "    unsynced_records_ = 0;\n    last_sync_ = options_.log_dir->clock().now();\n}\n\nvoid PartitionLog::answer(",
+           (("    if (!outcome) {\n        cycle_->error = outcome.error();\n        return;\n    }\n"
+             "    unsynced_records_ = 0;\n    last_sync_ = log_dir_.clock().now();\n}\n\nvoid PartitionLog::answer(",
              "    (void)outcome;\n    unsynced_records_ = 0;\n}\n\nvoid PartitionLog::answer("),), 1000),
 ]
 
