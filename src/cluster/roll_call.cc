@@ -257,7 +257,6 @@ RollCall::Seen* RollCall::life_of(std::optional<LinkId> link, const BrokerLife& 
 
 void RollCall::report(LinkId link, const BrokerLife& life, Report report,
                       Reply<std::monostate> reply) {
-    if (!report.unwell.empty()) unwell(life.broker, report.unwell);
     bool leaves = false;
     {
         base::MutexLock lock(mutex_);
@@ -272,6 +271,7 @@ void RollCall::report(LinkId link, const BrokerLife& life, Report report,
     for (const auto& applied : report.applied) {
         controller.applied(life.broker, applied.version, applied.and_before);
     }
+    if (!report.unwell.empty()) unwell(life.broker, report.unwell);
     const auto intent = report.intent;
     controller.hear(std::move(report));
     if (intent == Report::Intent::kDrain) {

@@ -100,6 +100,8 @@ TEST_F(RollCallTest, WhenAllAreSilentAtOnceNobodyIsTakenOut) {
 
 TEST_F(RollCallTest, VolumeThatDoesNotAnswerABrokerIsTakenFromItAlone) {
     const auto registration = join(7, {2, {"a", "b"}});
+    report(7, {kOther, base::Uuid::random()}, {.unwell = {"b"}});
+    EXPECT_TRUE(marks_.empty()) << "that is another life's word";
     report(7, registration.life, {.unwell = {"b", "nowhere"}});
     ASSERT_EQ(marks_.size(), 1U);
     EXPECT_EQ(marks_[0].incarnation, registration.broker.sessions.at("b"));
