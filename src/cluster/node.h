@@ -49,7 +49,9 @@ struct NodeOptions {
     /// Who serves the coordinators' slots that are assigned here; outlives the node. Null: nobody,
     /// and they are not opened.
     SlotHost* slot_host = nullptr;
-    /// Blocking work; outlives the node.
+    /// Blocking work. Outlives the node's work on it: a log that was not released in time may still
+    /// hang there after `Node::stop`, and whoever stopped the node ends the pool before it destroys
+    /// it.
     base::Executor* io_pool = nullptr;
     base::Clock* clock = &base::Clock::system();
     /// For the commit cycles of each volume. Name, volume, session, owner, pool and clock are the

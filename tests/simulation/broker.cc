@@ -124,8 +124,8 @@ void BrokerLife::live() {
 
 void BrokerLife::end() {
     network_.close(id, *reactor_, true);
+    pool_->stop();  // what was not released in time may still be at work in the node's logs
     node_.reset();
-    pool_->stop();
     note(fmt::format("{} has ended", process.name));
     Machine::get().kill(process);
 }
