@@ -156,8 +156,8 @@ protected:
     base::ManualClock clock_;
     base::InlineExecutor here_;
     storage::MemoryVolume volume_;
-    std::unique_ptr<Controller> controller_;
     std::shared_ptr<RollCall> roll_call_;
+    std::unique_ptr<Controller> controller_;  // goes first: its last answers are for the roll call
     std::optional<Registration> bystander_;
     std::vector<Mark> marks_;
     std::vector<Probe> probes_;
