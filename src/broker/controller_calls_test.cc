@@ -128,17 +128,19 @@ protected:
     }
     /// The controller loses its office with the next write of its log, and gets it again.
     void lose_office() {
-        volume_.set_hook([this](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
-            const bool is_log = step.path.find("__cluster/control") != std::string::npos;
-            if (step.operation != storage::Operation::kSync || !is_log) return std::nullopt;
-            if (lost_.exchange(true)) return std::nullopt;
-            return storage::Fault{};
-        });
+        // Not `this`: the node stops when the test is a mere fixture already.
+        volume_.set_hook(
+            [lost = lost_](const MemoryVolume::Step& step) -> std::optional<storage::Fault> {
+                const bool is_log = step.path.find("__cluster/control") != std::string::npos;
+                if (step.operation != storage::Operation::kSync || !is_log) return std::nullopt;
+                if (lost->exchange(true)) return std::nullopt;
+                return storage::Fault{};
+            });
     }
     [[nodiscard]] catalog::ImagePtr image() const { return node_->partitions().image(); }
 
     cluster::Controller away_;
-    std::atomic<bool> lost_ = false;
+    const std::shared_ptr<std::atomic<bool>> lost_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 TEST_F(ControllerCallsTest, TopicsAreMadeByWhoReigns) {
@@ -180,7 +182,7 @@ TEST_F(ControllerCallsTest, SecondAttemptGetsTheAnswerOfTheFirst) {
 TEST_F(ControllerCallsTest, OfficeThatIsLostMeanwhileIsTheEnvelopesError) {
     lose_office();
     const auto answer = create_by_envelope("orders", base::Uuid::random(), false);
-    EXPECT_TRUE(lost_);
+    EXPECT_TRUE(*lost_);
     EXPECT_EQ(answer.envelope, ErrorCode::kNotController);
 }
 
@@ -188,7 +190,7 @@ TEST_F(ControllerCallsTest, RequestOutlivesTheOfficeOfWhoHadIt) {
     auto by = calls();
     lose_office();
     const auto created = create(by, "orders");
-    EXPECT_TRUE(lost_);
+    EXPECT_TRUE(*lost_);
     ASSERT_TRUE(created) << created.error().context;
     EXPECT_TRUE(created->front().outcome);
     EXPECT_EQ(image()->topic("orders")->id, created->front().id);
