@@ -150,6 +150,7 @@ public:
         pending_.unwell.clear();   // perhaps not any more
     }
 
+    /// The intent stays: it goes with every report.
     [[nodiscard]] Report take_unheard() {
         const auto intent = pending_.intent;
         auto unheard = std::exchange(pending_, {});
@@ -172,12 +173,10 @@ private:
         if (!registered_ || beating_) return;
         beating_ = true;
         beat_timer_.cancel();
-        const auto intent = pending_.intent;
-        under_way_ = std::exchange(pending_, {});
-        pending_.intent = intent;
+        under_way_ = take_unheard();
         wire::BrokerHeartbeatRequest request;
         request.broker_id = life_.broker.value();
-        request.want_shut_down = intent != Report::Intent::kStay;
+        request.want_shut_down = under_way_.intent != Report::Intent::kStay;
         const auto text = to_text(Heartbeat{life_, under_way_});
         set_link_text(request, text);
         reports_->call<wire::BrokerHeartbeatRequest>(
