@@ -60,7 +60,7 @@ public:
     std::unique_ptr<PartitionTable> table_;
     std::unique_ptr<SlotTable> slots_;
     std::shared_ptr<RollCall> roll_call_;
-    std::unique_ptr<Controller> controller_;  ///< goes first: its last answers are for the roll call
+    std::unique_ptr<Controller> controller_;  ///< goes first: it answers the roll call last
     std::string cluster_id_;
     std::vector<MissingVolume> missing_;
     [[nodiscard]] bool storage_stalled() const;
