@@ -25,6 +25,8 @@ public:
         app_.add_flag("--version", version_);
         add_serve();
         add_log();
+        add_volume();
+        add_cluster();
     }
 
     Command parse(std::vector<std::string> arguments) {
@@ -44,6 +46,16 @@ public:
             if (dump_command_.paths.empty()) return wrong("log dump needs a file or a directory");
             dump_command_.json = output_ == "json";
             return std::move(dump_command_);
+        }
+        if (volume_check_->parsed()) {
+            if (volume_command_.paths.empty()) return wrong("volume check needs a directory");
+            volume_command_.json = output_ == "json";
+            return std::move(volume_command_);
+        }
+        if (cluster_status_->parsed()) {
+            if (status_command_.paths.empty()) return wrong("cluster status needs a directory");
+            status_command_.json = output_ == "json";
+            return std::move(status_command_);
         }
         if (!log_check_->parsed()) return unexpected();
         if (check_command_.paths.empty()) return wrong("log check needs a directory");
@@ -73,8 +85,22 @@ private:
         log_dump_->add_flag("--records", dump_command_.records);
         log_check_ = add_command(*log_, "check");
         log_check_->add_option("paths", check_command_.paths);
-        for (auto* command : {log_dump_, log_check_})
-            command->add_option("-o,--output", output_)->check(CLI::IsMember({"text", "json"}));
+        for (auto* command : {log_dump_, log_check_}) add_output(*command);
+    }
+    void add_volume() {
+        volume_ = add_command(app_, "volume");
+        volume_check_ = add_command(*volume_, "check");
+        volume_check_->add_option("paths", volume_command_.paths);
+        add_output(*volume_check_);
+    }
+    void add_cluster() {
+        cluster_ = add_command(app_, "cluster");
+        cluster_status_ = add_command(*cluster_, "status");
+        cluster_status_->add_option("paths", status_command_.paths);
+        add_output(*cluster_status_);
+    }
+    void add_output(CLI::App& command) {
+        command.add_option("-o,--output", output_)->check(CLI::IsMember({"text", "json"}));
     }
     CLI::App* add_command(CLI::App& parent, const std::string& name) {
         auto* command = parent.add_subcommand(name);
@@ -88,6 +114,12 @@ private:
         if (log_dump_->parsed()) return {"log dump ", kLogDumpHelp, log_dump_};
         if (log_check_->parsed()) return {"log check ", kLogCheckHelp, log_check_};
         if (log_->parsed()) return {"log dump ", kLogDumpHelp, log_};
+        if (volume_check_->parsed()) return {"volume check ", kVolumeCheckHelp, volume_check_};
+        if (volume_->parsed()) return {"volume check ", kVolumeCheckHelp, volume_};
+        if (cluster_status_->parsed()) {
+            return {"cluster status ", kClusterStatusHelp, cluster_status_};
+        }
+        if (cluster_->parsed()) return {"cluster status ", kClusterStatusHelp, cluster_};
         return {"", kHelp, &app_};
     }
 
@@ -119,12 +151,18 @@ private:
     CLI::App* log_ = nullptr;
     CLI::App* log_dump_ = nullptr;
     CLI::App* log_check_ = nullptr;
+    CLI::App* volume_ = nullptr;
+    CLI::App* volume_check_ = nullptr;
+    CLI::App* cluster_ = nullptr;
+    CLI::App* cluster_status_ = nullptr;
     bool help_ = false;
     bool version_ = false;
     std::string output_;
     ServeCommand serve_command_;
     LogDumpCommand dump_command_;
     LogCheckCommand check_command_;
+    VolumeCheckCommand volume_command_;
+    ClusterStatusCommand status_command_;
 };
 
 }  // namespace

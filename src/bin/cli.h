@@ -29,6 +29,16 @@ struct LogCheckCommand {
     bool json = false;
 };
 
+struct VolumeCheckCommand {
+    std::vector<std::string> paths;  ///< directories; at least one
+    bool json = false;
+};
+
+struct ClusterStatusCommand {
+    std::vector<std::string> paths;  ///< volumes; at least one
+    bool json = false;
+};
+
 /// The command is over once `text` is printed.
 struct ShowCommand {
     std::string text;  ///< ends with a line end
@@ -38,8 +48,8 @@ struct WrongCommand {
     std::string text;  ///< what is wrong and how to mend it; ends with a line end
 };
 
-using Command =
-    std::variant<ServeCommand, LogDumpCommand, LogCheckCommand, ShowCommand, WrongCommand>;
+using Command = std::variant<ServeCommand, LogDumpCommand, LogCheckCommand, VolumeCheckCommand,
+                             ClusterStatusCommand, ShowCommand, WrongCommand>;
 
 /// What the arguments (without the program's name) ask for. Touches nothing.
 [[nodiscard]] Command parse_command_line(std::vector<std::string> arguments);

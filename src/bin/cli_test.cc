@@ -62,6 +62,26 @@ TEST(CommandLine, LogCheckTakesPaths) {
               nullptr);
 }
 
+TEST(CommandLine, VolumeCheckTakesDirectories) {
+    auto command = parse_command_line({"volume", "check", "a", "-o", "json", "b"});
+    const auto* check = std::get_if<VolumeCheckCommand>(&command);
+    ASSERT_NE(check, nullptr);
+    EXPECT_THAT(check->paths, ElementsAre("a", "b"));
+    EXPECT_TRUE(check->json);
+    command = parse_command_line({"volume", "check", "a"});
+    EXPECT_FALSE(std::get<VolumeCheckCommand>(command).json);
+}
+
+TEST(CommandLine, ClusterStatusTakesDirectories) {
+    auto command = parse_command_line({"cluster", "status", "-o", "json", "a", "b"});
+    const auto* status = std::get_if<ClusterStatusCommand>(&command);
+    ASSERT_NE(status, nullptr);
+    EXPECT_THAT(status->paths, ElementsAre("a", "b"));
+    EXPECT_TRUE(status->json);
+    command = parse_command_line({"cluster", "status", "a"});
+    EXPECT_FALSE(std::get<ClusterStatusCommand>(command).json);
+}
+
 struct Shown {
     std::string_view what;
     std::vector<std::string> arguments;
@@ -87,6 +107,9 @@ INSTANTIATE_TEST_SUITE_P(
         Shown{"HelpOfServe", {"serve", "--help"}, "Usage: kaas serve"},
         Shown{"HelpOfLog", {"log", "--help"}, "Usage: kaas log dump"},
         Shown{"HelpOfLogDump", {"log", "dump", "-h"}, "Usage: kaas log dump"},
+        Shown{"HelpOfCluster", {"cluster", "-h"}, "Usage: kaas cluster status"},
+        Shown{"HelpOfVolume", {"volume", "-h"}, "Usage: kaas volume check"},
+        Shown{"HelpOfVolumeCheck", {"volume", "check", "-h"}, "Usage: kaas volume check"},
         Shown{"HelpBesideOptions", {"serve", "--ephemeral", "-h"}, "Usage: kaas serve"}),
     [](const auto& info) { return std::string(info.param.what); });
 
@@ -111,6 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
         Shown{"WordBehindAnOverride", {"serve", "--override", "a=1", "b=2"}, "'b=2' is not"},
         Shown{"OptionWithoutItsValue", {"serve", "--config"}, "--config"},
         Shown{"LogWithoutItsVerb", {"log"}, "Usage: kaas log dump"},
+        Shown{"ClusterWithoutItsVerb", {"cluster"}, "Usage: kaas cluster status"},
+        Shown{"StatusOfNothing", {"cluster", "status"}, "cluster status needs a directory"},
+        Shown{"VolumeWithoutItsVerb", {"volume"}, "Usage: kaas volume check"},
+        Shown{"CheckOfNoVolume", {"volume", "check"}, "volume check needs a directory"},
         Shown{"MisspeltVerb", {"log", "dmp"}, "'dmp' is not a command; did you mean dump?"},
         Shown{"DumpOfNothing", {"log", "dump"}, "needs a file or a directory"},
         Shown{"DumpInAnUnknownForm", {"log", "dump", "-o", "xml", "a"}, "xml"},

@@ -9,11 +9,13 @@ inline constexpr std::string_view kHelp =
 
 Usage: kaas COMMAND [OPTIONS]
 
-  serve        run a broker; needs no configuration
-  log check    hold partitions against their manifests and checksums
-  log dump     show what is in the files of a data directory
-  --version    print the version
-  --help       print this; kaas COMMAND --help tells more of one command
+  serve           run a broker; needs no configuration
+  cluster status  show members, sessions, the controller, moves, and what is offline
+  log check       hold partitions against their manifests and checksums
+  log dump        show what is in the files of a data directory
+  volume check    prove that a file system keeps the promises that brokers build on
+  --version       print the version
+  --help          print this; kaas COMMAND --help tells more of one command
 
 Examples:
   kaas serve                                 a broker on 127.0.0.1:9092, data in ./kaas-data
@@ -82,6 +84,47 @@ Examples:
   kaas log dump kaas-data/__cluster/control
 
 Exit codes: 0 all is well, 1 something cannot be read or is damaged, 2 wrong usage.
+)";
+
+inline constexpr std::string_view kClusterStatusHelp =
+    R"(kaas cluster status shows who is in a cluster, who reigns, what moves, and what is offline and why.
+
+Usage: kaas cluster status [-o text|json] DIRECTORY...
+
+  DIRECTORY                 a volume of the cluster; all of them show the sessions on all of them, and the one
+                            with __cluster is needed
+  -o, --output text|json    json: one object
+
+It asks the volume and no broker: what it tells is what the controller has written, some milliseconds old, and whether
+that still counts up its epoch, which it watches for up to three seconds. A session that has ended is the truth
+whatever else is said: its broker can acknowledge nothing any more. It changes nothing.
+
+Examples:
+  kaas cluster status /mnt/kaas
+  kaas cluster status -o json /mnt/kaas | jq '.offline[] | .why'
+
+Exit codes: 0 it was read, 1 it could not be, 2 wrong usage.
+)";
+
+inline constexpr std::string_view kVolumeCheckHelp =
+    R"(kaas volume check proves, one by one, what brokers need of a file system, on the directory itself.
+
+Usage: kaas volume check [-o text|json] DIRECTORY...
+
+  DIRECTORY                 where a volume is, or will be, mounted; nothing that is there is touched
+  -o, --output text|json    json: an object a finding
+
+Two directories that show the same volume, through two mounts, are also held against each other: so do it on the
+machine where that is mounted twice, as two brokers would. The verdict on each property is good, note (works, and
+there is something to know), bad (records may be lost here) or unknown (an error came between); one that is not
+good is followed by what to do. It works below DIRECTORY/__check and removes that again. docs/volumes.md
+tells more, and which file systems and mount options are fit.
+
+Examples:
+  kaas volume check /mnt/kaas
+  kaas volume check -o json /mnt/a /mnt/b | jq 'select(.verdict != "good")'
+
+Exit codes: 0 every property is good or a note, 1 one is bad or not proven, 2 wrong usage.
 )";
 
 }  // namespace kaas::bin

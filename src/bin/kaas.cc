@@ -1,9 +1,11 @@
 // The kaas command.
 
 #include "bin/cli.h"
+#include "bin/cluster_status.h"
 #include "bin/log_check.h"
 #include "bin/log_dump.h"
 #include "bin/serve.h"
+#include "bin/volume_check.h"
 
 #include <fmt/format.h>
 
@@ -27,6 +29,20 @@ int run(const LogDumpCommand& command) {
 int run(const LogCheckCommand& command) {
     std::string error;
     if (check_logs(command, stdout, error)) return kDone;
+    fmt::print(stderr, "kaas: {}\n", error);
+    return kFailed;
+}
+
+int run(const VolumeCheckCommand& command) {
+    std::string error;
+    if (check_volumes(command, stdout, error)) return kDone;
+    fmt::print(stderr, "kaas: {}\n", error);
+    return kFailed;
+}
+
+int run(const ClusterStatusCommand& command) {
+    std::string error;
+    if (show_cluster_status(command, stdout, error)) return kDone;
     fmt::print(stderr, "kaas: {}\n", error);
     return kFailed;
 }

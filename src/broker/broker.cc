@@ -28,6 +28,7 @@
 #include "cluster/admin.h"
 #include "cluster/controller_link.h"
 #include "cluster/node.h"
+#include "cluster/volume_check.h"
 #include "net/reactor.h"
 #include "net/server.h"
 #include "security/cluster_secret.h"
@@ -245,6 +246,7 @@ private:
         for (const auto& dir : config_.log_dirs) {
             auto volume = storage::PosixVolume::open(dir.path, options);
             if (!volume) return base::fail(StartFault::kVolume, volume.error().context);
+            KAAS_TRY(check_mount(**volume));
             for (const auto& other : volumes_) {
                 if (!other.volume->same_directory(**volume)) continue;
                 return base::fail(StartFault::kVolume,
@@ -256,6 +258,19 @@ private:
         return open_cluster_volume(options);
     }
 
+    [[nodiscard]] bool checks_volumes() const {
+        return config_.settings.kaas_volume_check != "off";
+    }
+    /// Its options alone may say that it cannot be trusted: a first start must write nothing there.
+    StartResult<void> check_mount(const storage::PosixVolume& volume) const {
+        const auto mount = checks_volumes() ? volume.mount() : std::nullopt;
+        if (!mount) return {};
+        const auto found = cluster::check_mount(*mount);
+        if (found.verdict != cluster::Verdict::kBad) return {};
+        return base::fail(StartFault::kVolume,
+                          fmt::format("{}: {}. {}", volume.root(), found.what, found.advice));
+    }
+
     /// `kaas.cluster.dir` may be one of the directories for partitions, or one of its own.
     StartResult<void> open_cluster_volume(const storage::PosixVolumeOptions& options) {
         if (!config_.settings.kaas_cluster_dir) return {};
@@ -265,6 +280,7 @@ private:
             if (other.volume->same_directory(**volume)) cluster_volume_ = other.volume.get();
         }
         if (cluster_volume_ != nullptr) return {};
+        KAAS_TRY(check_mount(**volume));
         own_cluster_volume_ = std::move(*volume);
         cluster_volume_ = own_cluster_volume_.get();
         return {};
@@ -313,6 +329,7 @@ private:
                                        .cordoned = dir.cordoned});
         }
         options.cluster_volume = cluster_volume_;
+        options.check_volumes = checks_volumes();
         options.endpoints = endpoints_;
         options.rack = config_.settings.broker_rack;
         options.logs.stall_after = config_.settings.kaas_fsync_max_latency_ms;
@@ -387,7 +404,9 @@ private:
             .reactor = link_.get(),
             .channel = channel,
             .heartbeat_interval = config_.settings.broker_heartbeat_interval_ms,
-            .session_timeout = config_.settings.broker_session_timeout_ms});
+            .session_timeout = config_.settings.broker_session_timeout_ms,
+            .round_trip = &metrics_.histogram("kaas_heartbeat_rtt_seconds",
+                                              "From a report to the controller to its answer.")});
     }
     /// Whether anybody listens where the broker did. Any call opens the connection.
     void probe(const catalog::Broker& broker, std::move_only_function<void(bool refused)> told) {

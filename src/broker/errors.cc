@@ -62,6 +62,7 @@ wire::ErrorCode to_wire(cluster::ErrorCode code) {
         case C::kDuplicateBroker: return W::kDuplicateBrokerRegistration;
         case C::kStaleBroker: return W::kStaleBrokerEpoch;
         case C::kMalformed: return W::kInvalidRequest;
+        case C::kUnfitVolume: return W::kInvalidRegistration;
         case C::kInUse:
         case C::kNewerFormat: return W::kUnknownServerError;  // only a start can fail so
     }

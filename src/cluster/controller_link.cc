@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace kaas::cluster {
@@ -94,7 +95,11 @@ public:
                 if (following != following_) return;
                 if (!answer) return end(end_of(answer.error().code), of(answer.error()));
                 const auto code = (*answer)->error_code;
+                const auto said = link_text(**answer);
+                if (code == W::kInvalidRegistration)
+                    return end(LinkEnd::kRefused, {ErrorCode::kUnfitVolume, std::string(said)});
                 if (code != W::kNone) return end(end_of(code), error_of(code));
+                if (!said.empty()) return asked_to_witness(said);
                 registered_ = true;
                 answered_ = options_.reactor->now();
                 listener.on_registered();
@@ -163,6 +168,12 @@ private:
         return {ErrorCode::kNotController, error.context};
     }
 
+    void asked_to_witness(std::string_view text) {
+        auto tickets = parse_tickets(text);
+        if (!tickets) return end(LinkEnd::kSilent, tickets.error());
+        listener.on_asked_to_witness(std::move(*tickets));
+    }
+
     void watch_soon(catalog::ImageVersion have) {
         watch_timer_.emplace(*options_.reactor);
         watch_timer_->arm(kPause, [this, have] { watch(have); });
@@ -181,10 +192,15 @@ private:
         set_link_text(request, text);
         reports_->call<wire::BrokerHeartbeatRequest>(
             request, kHeartbeatVersion, options_.session_timeout,
-            [this, following = following_](auto answer) {
+            [this, following = following_, sent = options_.reactor->now()](auto answer) {
                 if (following != following_) return;
                 beating_ = false;
                 if (!answer) return not_answered(answer.error());
+                if (options_.round_trip != nullptr) {
+                    options_.round_trip->observe_us(
+                        duration_cast<std::chrono::microseconds>(options_.reactor->now() - sent)
+                            .count());
+                }
                 const auto code = (*answer)->error_code;
                 if (code != W::kNone) return end(end_of(code), error_of(code));
                 answered_ = options_.reactor->now();

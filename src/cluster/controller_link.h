@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/executor.h"
+#include "base/metrics.h"
 #include "base/uuid.h"
 #include "client/channel.h"
 #include "cluster/uplink.h"
@@ -24,6 +25,8 @@ public:
         client::Channel::Options channel;  ///< what all channels share
         std::chrono::milliseconds heartbeat_interval{500};
         std::chrono::milliseconds session_timeout{6'000};
+        /// Gets the time from a report to its answer, if set; outlives this.
+        base::metrics::Histogram* round_trip = nullptr;
     };
     explicit ControllerLink(Options options);
     ~ControllerLink() override;

@@ -35,6 +35,7 @@ enum class ErrorCode {
     kInUse,         ///< Another live process holds the directory; the context names its pid.
     kWrongCluster,  ///< The volume, or the controller, belongs to another cluster.
     kNewerFormat,   ///< A later version of kaas has written here.
+    kUnfitVolume,   ///< A volume does not do what fencing needs; the context says what to do.
 
     // Between brokers and the controller.
     kDuplicateBroker,  ///< Another live process has this broker's id.

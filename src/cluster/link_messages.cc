@@ -168,6 +168,26 @@ Result<Report> parse_report(const json::value& value) {
     return report;
 }
 
+json::array to_json(const ProbeTickets& tickets) {
+    json::array out;
+    for (const auto& [volume, ticket] : tickets) {
+        out.push_back({{"volume", volume},
+                       {"probe", ticket.probe.to_string()},
+                       {"nonce", ticket.nonce.to_string()}});
+    }
+    return out;
+}
+Result<ProbeTickets> parse_tickets(const json::array& entries) {
+    ProbeTickets tickets;
+    for (const auto& entry : entries) {
+        catalog::JsonFields fields(entry, "ticket");
+        const ProbeTicket ticket{.probe = fields.uuid("probe"), .nonce = fields.uuid("nonce")};
+        tickets.emplace(fields.text("volume"), ticket);
+        KAAS_TRY(converted(fields.fault()));
+    }
+    return tickets;
+}
+
 template <class T>
 void append_to(std::vector<T>& list, std::vector<T> more) {
     list.insert(list.end(), std::make_move_iterator(more.begin()),
@@ -198,7 +218,19 @@ std::string to_text(const Registration& registration) {
     put(out, registration.life);
     out.emplace("cluster", registration.cluster_id);
     out.emplace("broker", catalog::to_json(registration.broker));
+    if (registration.proof) {
+        json::object proof{{"tickets", to_json(registration.proof->tickets)}};
+        if (registration.proof->witnessed) proof.emplace("witnessed", true);
+        out.emplace("proof", std::move(proof));
+    }
     return json::serialize(out);
+}
+
+std::string to_text(const ProbeTickets& tickets) { return json::serialize(to_json(tickets)); }
+Result<ProbeTickets> parse_tickets(std::string_view text) {
+    KAAS_TRY_ASSIGN(value, parse_text(text));
+    if (!value.is_array()) return malformed("tickets are no array");
+    return parse_tickets(value.get_array());
 }
 
 Result<Registration> parse_registration(std::string_view text) {
@@ -211,6 +243,13 @@ Result<Registration> parse_registration(std::string_view text) {
     registration.broker = std::move(broker);
     if (registration.broker.id != registration.life.broker) {
         return malformed("a registration for another broker");
+    }
+    if (fields.has("proof")) {
+        catalog::JsonFields proof(fields.value("proof"), "proof");
+        KAAS_TRY_ASSIGN(tickets, parse_tickets(proof.array("tickets")));
+        registration.proof =
+            VolumeProof{.tickets = std::move(tickets), .witnessed = proof.flag("witnessed")};
+        KAAS_TRY(converted(proof.fault()));
     }
     return registration;
 }

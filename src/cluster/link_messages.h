@@ -7,9 +7,11 @@
 #include "catalog/model.h"
 #include "cluster/admin.h"
 #include "cluster/error.h"
+#include "cluster/volume_proof.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -34,6 +36,9 @@ struct Registration {
     BrokerLife life;
     std::string cluster_id;
     catalog::Broker broker;
+    /// Of a life that is new to the cluster: what it asks the controller's broker to witness first,
+    /// by volume.
+    std::optional<VolumeProof> proof{};
 };
 
 /// What a broker reports, and that it lives.
@@ -80,6 +85,8 @@ using News = std::variant<std::shared_ptr<const std::string>, std::vector<Pushed
 
 [[nodiscard]] std::string to_text(const Registration& registration);
 [[nodiscard]] Result<Registration> parse_registration(std::string_view text);
+[[nodiscard]] std::string to_text(const ProbeTickets& tickets);
+[[nodiscard]] Result<ProbeTickets> parse_tickets(std::string_view text);
 
 /// What a heartbeat says: who, and either what it has to report or what it waits for.
 struct Heartbeat {

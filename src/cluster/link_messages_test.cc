@@ -49,6 +49,25 @@ TEST(LinkMessages, RegistrationArrivesAsItWasSaid) {
     EXPECT_TRUE(catalog::same_registration(heard->broker, said.broker));
 }
 
+TEST(LinkMessages, ProofsArriveAsTheyWereSaid) {
+    Registration said{.life = kLife, .cluster_id = "c", .broker = broker_of({3})};
+    EXPECT_FALSE(parse_registration(to_text(said))->proof);
+    said.proof =
+        VolumeProof{.tickets = {{"a", {uuid('a'), uuid('x')}}, {"b", {uuid('b'), uuid('y')}}}};
+    auto heard = parse_registration(to_text(said));
+    ASSERT_TRUE(heard && heard->proof);
+    EXPECT_EQ(heard->proof->tickets, said.proof->tickets);
+    EXPECT_FALSE(heard->proof->witnessed);
+    said.proof->witnessed = true;
+    EXPECT_TRUE(parse_registration(to_text(said))->proof->witnessed);
+    EXPECT_EQ(parse_tickets(to_text(said.proof->tickets)), said.proof->tickets);
+    for (const auto* wrong : {"", "{}", "7", "[7]", R"([{"volume":"a","probe":"p"}])"}) {
+        const auto refused = parse_tickets(wrong);
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().code, ErrorCode::kMalformed);
+    }
+}
+
 TEST(LinkMessages, ReportArrivesAsItWasSaid) {
     Report said;
     said.applied = {{{base::ControllerEpoch(2), 5}, false}, {{base::ControllerEpoch(2), 9}, true}};

@@ -28,6 +28,7 @@
 #include "cluster/slot_table.h"
 #include "cluster/survey.h"
 #include "cluster/turn_thread.h"
+#include "cluster/volume_witness.h"
 #include "storage/error.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -42,6 +43,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -96,6 +98,7 @@ Result<void> Node::Impl::start() {
     options_.controller.slot_volume = survey_.slot_volume;
     election_.emplace(*survey_.cluster);
     make_controller();
+    make_witness();
     if (options_.uplink) {
         KAAS_TRY_ASSIGN(uplink, options_.uplink(*survey_.cluster));
         uplink_ = std::move(uplink);
@@ -170,9 +173,9 @@ Result<void> Node::Impl::open_sessions(const catalog::Image& image) {
     for (const auto& [volume, sign] : survey_.volumes) {
         auto opened = open_session(volume);
         if (opened) continue;
-        if (opened.error().code != ErrorCode::kStorage || volume.volume == survey_.cluster) {
-            return opened;
-        }
+        const bool is_its_own = opened.error().code == ErrorCode::kStorage ||
+                                opened.error().code == ErrorCode::kUnfitVolume;
+        if (!is_its_own || volume.volume == survey_.cluster) return opened;
         const auto& root = volume.volume->root();
         missing_.push_back({volume.name, root, partitions_on(image, options_.id, volume.name),
                             root + ": " + opened.error().context});
@@ -188,6 +191,7 @@ Result<void> Node::Impl::open_sessions(const catalog::Image& image) {
 Result<void> Node::Impl::open_session(const NamedVolume& volume) {
     KAAS_TRY(lock(*volume.volume));
     KAAS_TRY(prepare_volume(*volume.volume));
+    if (options_.check_volumes) KAAS_TRY(check(volume));
     // The sign comes before the first partition, so that a place without one never had any.
     KAAS_TRY(write_identity(*volume.volume,
                             {.cluster_id = cluster_id_,
@@ -252,6 +256,9 @@ void Node::Impl::open_logs() {
                                                 member.session->incarnation()};
         }
     }
+    table.on_recovered = [this](std::chrono::microseconds took) {
+        metrics_->recover.observe_us(took.count());
+    };
     table.reports.applied = [this](catalog::ImageVersion version) { applied(version); };
     table.reports.opened = [this](auto epochs) { opened(std::move(epochs)); };
     table.reports.released = [this](auto epochs) { released(std::move(epochs)); };
@@ -306,9 +313,34 @@ catalog::Broker Node::Impl::as_broker() const {
     return self;
 }
 
+storage::Volume* Node::Impl::volume_of(const std::string& name) const {
+    for (const auto& member : members()) {
+        if (member.volume.name == name) return member.volume.volume;
+    }
+    return nullptr;
+}
+
 std::vector<Node::Impl::Member> Node::Impl::members() const {
     base::MutexLock lock(members_mutex_);
     return members_;
+}
+
+void Node::Impl::measure_serving(catalog::ImageVersion version) {
+    const auto taken = taken_.find(version);
+    if (taken == taken_.end()) return;
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() -
+                                                                            taken->second);
+    taken_.erase(taken_.begin(), std::next(taken));
+    metrics_->serve.observe_us(took.count());
+}
+
+void Node::Impl::reigns_since(base::Clock::Steady sought) {
+    metrics_->is_controller.set(1);
+    metrics_->reigns.add();
+    const auto took =
+        std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought);
+    metrics_->reign_start.observe_us(took.count());
+    metrics_->elect.observe_us(took.count());
 }
 
 void Node::Impl::measure() {
@@ -447,6 +479,7 @@ PartitionTable& Node::partitions() { return *impl_->table_; }
 const SlotTable* Node::slots() const { return impl_->slots_.get(); }
 Controller& Node::controller() { return *impl_->controller_; }
 RollCall& Node::roll_call() { return *impl_->roll_call_; }
+std::shared_ptr<VolumeWitness> Node::volume_witness() { return impl_->witness_; }
 std::optional<ControllerAddress> Node::controller_elsewhere() const {
     return impl_->controller_elsewhere();
 }

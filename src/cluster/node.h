@@ -15,6 +15,7 @@
 #include "cluster/slot_table.h"
 #include "cluster/survey.h"
 #include "cluster/uplink.h"
+#include "cluster/volume_witness.h"
 #include "storage/log_config.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
@@ -68,6 +69,9 @@ struct NodeOptions {
     std::function<void(const catalog::Broker&, std::move_only_function<void(bool refused)>)> probe;
     std::chrono::milliseconds session_timeout{6'000};  ///< `broker.session.timeout.ms`
     std::chrono::milliseconds death_grace{300};        ///< `kaas.death.grace.ms`
+    /// Volumes are proven before they are used, alone and together with the controller's broker
+    /// (`kaas.volume.check`).
+    bool check_volumes = false;
     /// Sees each image before reactors do. Called on the control thread, once while it starts.
     std::function<void(const catalog::ImagePtr&)> on_image = [](const catalog::ImagePtr&) {};
     /// The node cannot go on, because it was fenced where nobody else should be, or another process
@@ -100,6 +104,8 @@ public:
     [[nodiscard]] Controller& controller();
     /// What brokers of other processes say to the controller.
     [[nodiscard]] RollCall& roll_call();
+    /// What brokers prove before they are on the list; null when nothing is checked.
+    [[nodiscard]] std::shared_ptr<VolumeWitness> volume_witness();
     /// Where the controller of another process is, as far as this one knows.
     [[nodiscard]] std::optional<ControllerAddress> controller_elsewhere() const;
 

@@ -20,6 +20,7 @@
 #include "cluster/roll_call.h"
 #include "cluster/session.h"
 #include "cluster/uplink.h"
+#include "cluster/volume_proof.h"
 
 #include <algorithm>
 #include <chrono>
@@ -49,15 +50,16 @@ constexpr std::chrono::seconds kOthersFirst{2};
 }  // namespace
 
 void Node::Impl::make_controller() {
-    controller_ =
-        std::make_unique<Controller>(ControllerOptions{.clock = options_.clock,
-                                                       .config = options_.controller,
-                                                       .push =
-                                                           [this](const Push& push) {
-                                                               take(push.image);
-                                                               roll_call_->pushed(push);
-                                                           },
-                                                       .wake = [this] { control_->wake(); }});
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{.clock = options_.clock,
+                          .config = options_.controller,
+                          .push =
+                              [this](const Push& push) {
+                                  metrics_->count_moves(*roll_call_->image(), push.changes);
+                                  take(push.image);
+                                  roll_call_->pushed(push);
+                              },
+                          .wake = [this] { control_->wake(); }});
     roll_call_ = std::make_shared<RollCall>(RollCall::Options{
         .self = {options_.id, process_},
         .clock = options_.clock,
@@ -75,14 +77,12 @@ void Node::Impl::make_controller() {
                 });
             },
         .probe = options_.probe,
-        .wake = [this] { control_->wake(); }});
-}
-
-storage::Volume* Node::Impl::volume_of(const std::string& name) const {
-    for (const auto& member : members()) {
-        if (member.volume.name == name) return member.volume.volume;
-    }
-    return nullptr;
+        .wake = [this] { control_->wake(); },
+        .on_death =
+            [this](milliseconds silent) {
+                metrics_->detect.observe_us(std::chrono::microseconds(silent).count());
+            },
+        .on_stale = [this] { metrics_->stale_reports.add(); }});
 }
 
 void Node::Impl::listen_to_uplink() {
@@ -94,6 +94,7 @@ void Node::Impl::listen_to_uplink() {
         control_->wake();
     };
     uplink_->listen({.on_registered = [put] { put(Registered{}); },
+                     .on_asked_to_witness = [put](ProbeTickets asked) { put(std::move(asked)); },
                      .on_news = [put](News news) { put(std::move(news)); },
                      .on_end = [put](LinkEnd how, Error why) { put(Ended{how, std::move(why)}); }});
 }
@@ -106,6 +107,7 @@ void Node::Impl::applied(catalog::ImageVersion version) {
         base::MutexLock lock(applied_mutex_);
         if (++applied_[version] < (slots_ ? 2 : 1)) return;
         applied_.erase(version);
+        measure_serving(version);
         and_before = pictures_.erase(version) > 0;
     }
     if (!reports_elsewhere()) return controller_->applied(options_.id, version, and_before);
@@ -167,6 +169,7 @@ void Node::Impl::read_mail() {
 void Node::Impl::read(Registered) {
     if (role_ != Role::kFollowing) return;
     registered_ = true;
+    probes_.clear();
     duplicate_since_.reset();
     over_.reset();
     silent_.reset();
@@ -295,6 +298,7 @@ void Node::Impl::leave_office() {
     roll_call_->end();
     metrics_->is_controller.set(0);
     const auto& why = controller_->ended_by();
+    if (why && why->code == ErrorCode::kFenced) metrics_->stale_reigns.add();
     if (alone() && why && why->code == ErrorCode::kFenced) lost(*why);
     sought_since_ = options_.clock->now();
     next_look_ = sought_since_;
@@ -532,11 +536,8 @@ void Node::Impl::follow(const ControllerAddress& address) {
         elsewhere_ = address;
         mail_.clear();  // of the last one
     }
+    make_probes();
     uplink_->follow(address, registration());
-}
-
-Registration Node::Impl::registration() const {
-    return {.life = {options_.id, process_}, .cluster_id = cluster_id_, .broker = as_broker()};
 }
 
 std::optional<ControllerAddress> Node::Impl::controller_elsewhere() const {
@@ -546,7 +547,12 @@ std::optional<ControllerAddress> Node::Impl::controller_elsewhere() const {
 
 void Node::Impl::take(const catalog::ImagePtr& next) {
     if (!alone()) tell_living(*next);
+    const auto begin = options_.clock->now();
     (table_->apply(next) ? metrics_->pushes : metrics_->stale_pushes).add();
+    if (table_->opening() > 0) {
+        base::MutexLock lock(applied_mutex_);
+        taken_.emplace(next->version(), begin);
+    }
     if (slots_) slots_->apply(next);
 }
 
@@ -569,14 +575,6 @@ void Node::Impl::check_joined() {
     const auto image = table_->image();
     const auto* known = image->broker(options_.id);
     joined_ = known != nullptr && known->sessions == as_broker().sessions;
-}
-
-void Node::Impl::reigns_since(base::Clock::Steady sought) {
-    metrics_->is_controller.set(1);
-    metrics_->reigns.add();
-    metrics_->reign_start.observe_us(
-        std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - sought)
-            .count());
 }
 
 }  // namespace kaas::cluster

@@ -25,7 +25,9 @@
 #include "cluster/survey.h"
 #include "cluster/turn_thread.h"
 #include "cluster/uplink.h"
+#include "cluster/volume_proof.h"
 #include "cluster/volume_watch.h"
+#include "cluster/volume_witness.h"
 #include "storage/log_dir.h"
 #include "storage/volume.h"
 
@@ -60,6 +62,7 @@ public:
     std::unique_ptr<PartitionTable> table_;
     std::unique_ptr<SlotTable> slots_;
     std::shared_ptr<RollCall> roll_call_;
+    std::shared_ptr<VolumeWitness> witness_;  ///< null when volumes are not checked
     std::unique_ptr<Controller> controller_;  ///< goes first: it answers the roll call last
     std::string cluster_id_;
     std::vector<MissingVolume> missing_;
@@ -88,7 +91,7 @@ private:
         LinkEnd how;
         Error why;
     };
-    using Mail = std::variant<Registered, News, Ended>;
+    using Mail = std::variant<Registered, ProbeTickets, News, Ended>;
 
     // Volumes.
     [[nodiscard]] bool alone() const { return options_.sharing == Sharing::kAlone; }
@@ -100,6 +103,7 @@ private:
     void end_sessions();
     Result<void> open_sessions(const catalog::Image& image);
     Result<void> open_session(const NamedVolume& volume);
+    Result<void> check(const NamedVolume& volume) const;
     Result<void> mark_the_dead(const catalog::Image& image);
     [[nodiscard]] std::shared_ptr<storage::LogDir> make_logs(const Member& member) const;
     [[nodiscard]] std::vector<Member> members() const KAAS_EXCLUDES(members_mutex_);
@@ -113,11 +117,13 @@ private:
     void report_unwell(const std::vector<Member>& members);
     [[nodiscard]] storage::Volume* volume_of(const std::string& name) const;
     void make_controller();
+    void make_witness();
     void listen_to_uplink();
 
     // Reports of the tables, to whoever is the controller. Any thread.
     [[nodiscard]] bool reports_elsewhere() const;
     void applied(catalog::ImageVersion version) KAAS_EXCLUDES(applied_mutex_);
+    void measure_serving(catalog::ImageVersion version) KAAS_REQUIRES(applied_mutex_);
     void opened(std::vector<catalog::OpenedEpoch> epochs);
     void released(std::vector<catalog::PartitionEpoch> epochs);
     void moved(std::vector<MovedEpoch> epochs);
@@ -128,6 +134,9 @@ private:
     base::Clock::Steady control();
     void read_mail();
     void read(Registered);
+    void read(ProbeTickets asked);
+    Result<void> witness_volumes(const ProbeTickets& asked);
+    void make_probes();
     void read(News news);
     void read(Ended ended);
     [[nodiscard]] base::Clock::Steady reign();
@@ -148,6 +157,7 @@ private:
         base::ControllerEpoch epoch = base::ControllerEpoch(0)) const;
     void follow(const ControllerAddress& address);
     [[nodiscard]] Registration registration() const;
+    [[nodiscard]] std::optional<VolumeProof> proof() const;
     [[nodiscard]] bool others_stay(const catalog::Image& image) const;
     void announce_drain();
     void take(const catalog::ImagePtr& next);
@@ -164,6 +174,8 @@ private:
     /// How many of the tables have applied a version: the controller hears of it with the last.
     base::Mutex applied_mutex_;
     std::map<catalog::ImageVersion, int> applied_ KAAS_GUARDED_BY(applied_mutex_);
+    /// When images came that give what is still to be opened.
+    std::map<catalog::ImageVersion, base::Clock::Steady> taken_ KAAS_GUARDED_BY(applied_mutex_);
     /// Came as pictures, so what was pushed before is in them.
     std::set<catalog::ImageVersion> pictures_ KAAS_GUARDED_BY(applied_mutex_);
 
@@ -186,6 +198,8 @@ private:
     /// The controller that is followed, or was last.
     ControllerAddress followed_;
     bool registered_ = false;
+    /// Until this life is known to the cluster: what others are asked to witness, by volume.
+    std::map<std::string, std::unique_ptr<Probe>> probes_;
     /// Its process is gone, or it says that it is over: nobody has to wait for its epoch to stand
     /// still.
     std::optional<base::ControllerEpoch> over_;

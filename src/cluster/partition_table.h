@@ -96,6 +96,9 @@ public:
         /// How long a log that closes may wait for its running cycle. Logs that close together
         /// share it: of a volume that hangs, one would otherwise wait behind the other.
         std::chrono::milliseconds release_patience{5'000};
+        /// Logs with earlier epochs were opened together, in so long.
+        std::function<void(std::chrono::microseconds)> on_recovered =
+            [](std::chrono::microseconds) {};
     };
 
     explicit PartitionTable(Options options);

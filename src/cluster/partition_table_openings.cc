@@ -9,6 +9,7 @@
 #include "storage/log_dir.h"
 #include "storage/partition_log.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <expected>
@@ -38,7 +39,14 @@ void PartitionTable::Impl::open_some() {
         places = places_;
     }
     if (openings.empty()) return;  // another job has taken more than one
+    const bool recovers = std::ranges::any_of(
+        openings, [](const Opening& opening) { return !opening.tenure.walk.empty(); });
+    const auto begin = options_.clock->now();
     open_logs_of(openings, *places);
+    if (recovers) {
+        options_.on_recovered(
+            std::chrono::duration_cast<std::chrono::microseconds>(options_.clock->now() - begin));
+    }
     for (const auto& [partition, life, tenure, config, log] : openings) {
         if (!log || !(*log)->written_epoch()) continue;
         tell_old_journals(*partition, tenure, *places);

@@ -262,6 +262,7 @@ void RollCall::report(LinkId link, const BrokerLife& life, Report report,
         base::MutexLock lock(mutex_);
         auto* seen = reigns_ ? life_of(link, life) : nullptr;
         if (seen == nullptr) {
+            if (reigns_) options_.on_stale();
             std::move(reply)(reigns_ ? Result<std::monostate>(stale(life.broker)) : no_reign());
             return;
         }
@@ -287,11 +288,14 @@ void RollCall::watch(LinkId link, const BrokerLife& life, catalog::ImageVersion 
     bool wants_turn = false;
     {
         base::MutexLock lock(mutex_);
-        if (!reigns_ || life_of(std::nullopt, life) == nullptr) {
+        auto* seen = reigns_ ? life_of(std::nullopt, life) : nullptr;
+        if (seen == nullptr) {
+            if (reigns_) options_.on_stale();
             saying.push_back([reply = std::move(reply), reigns = reigns_, life]() mutable {
                 std::move(reply)(reigns ? Result<News>(stale(life.broker)) : no_reign());
             });
         } else {
+            seen->has = have;
             watchers_.push_back({link, have, std::move(reply)});
             answer_watchers(saying);
             wants_turn = !picture_ && somebody_wants_a_picture();
@@ -414,6 +418,12 @@ base::Clock::Steady RollCall::turn() {
         std::vector<std::pair<base::BrokerId, std::string>> dead;
         std::vector<base::BrokerId> silent;
         bool is_heard = false;
+        const auto died = [&](base::BrokerId id, const Seen& seen, std::string why) {
+            const auto since = std::chrono::floor<std::chrono::milliseconds>(now - seen.heard);
+            const bool is_first = seen.retry_at == base::Clock::Steady{};
+            if (is_first) saying.push_back([this, since] { options_.on_death(since); });
+            dead.emplace_back(id, std::move(why));
+        };
         for (auto& [id, seen] : seen_) {
             if (id == options_.self.broker || seen.marking > 0 || seen.ends || seen.joining) {
                 continue;
@@ -428,7 +438,7 @@ base::Clock::Steady RollCall::turn() {
             if (std::exchange(seen.leaves, false)) {
                 dead.emplace_back(id, "it has left");
             } else if (gone_by <= now) {
-                dead.emplace_back(id, "its process is gone");
+                died(id, seen, "its process is gone");
             } else if (silent_by <= now) {
                 silent.push_back(id);
             } else {
@@ -446,7 +456,7 @@ base::Clock::Steady RollCall::turn() {
         hears_nobody_ = !silent.empty() && !is_heard;
         for (const auto id : silent) {
             if (hears_nobody_) break;
-            dead.emplace_back(id, "nothing was heard of it for broker.session.timeout.ms");
+            died(id, seen_.at(id), "nothing was heard of it for broker.session.timeout.ms");
         }
         for (const auto& [id, why] : dead) declare_dead(id, why, saying);
         if (!picture_ && somebody_wants_a_picture()) {
@@ -472,7 +482,8 @@ std::vector<RollCall::Sight> RollCall::sights() const {
         sights.push_back(
             {.broker = id,
              .connected = id == options_.self.broker || !seen.links.empty(),
-             .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.heard)});
+             .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen.heard),
+             .has = id == options_.self.broker && image_ ? image_->version() : seen.has});
     }
     return sights;
 }

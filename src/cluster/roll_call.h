@@ -61,6 +61,10 @@ public:
             probe;
         /// `turn` has work.
         std::function<void()> wake = [] {};
+        /// A broker is declared dead that has not left, so long after it was last heard of.
+        std::function<void(std::chrono::milliseconds)> on_death = [](std::chrono::milliseconds) {};
+        /// What a life said that this reign does not know was not taken.
+        std::function<void()> on_stale = [] {};
     };
 
     /// Held by a shared pointer: marks and probes may come back late.
@@ -104,6 +108,7 @@ public:
         base::BrokerId broker;
         bool connected = false;
         std::chrono::milliseconds silent{0};
+        catalog::ImageVersion has;  ///< the last that it has asked to follow
     };
     [[nodiscard]] std::vector<Sight> sights() const KAAS_EXCLUDES(mutex_);
     /// Volumes where this controller ends no sessions, though others are there that could: its
@@ -127,6 +132,7 @@ private:
         std::optional<base::Uuid> process;  ///< none: has not introduced itself to this reign
         std::set<LinkId> links;
         base::Clock::Steady heard;
+        catalog::ImageVersion has;
         std::optional<base::Clock::Steady> gone_since;  ///< its last connection closed then
         bool probing = false;
         base::Clock::Steady probe_at{};  ///< once more, until it has introduced itself

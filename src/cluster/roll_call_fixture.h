@@ -69,6 +69,8 @@ protected:
         options.probe = [this](const catalog::Broker& broker, auto answer) {
             probes_.push_back({broker.id, std::move(answer)});
         };
+        options.on_death = [this](std::chrono::milliseconds silent) { deaths_.push_back(silent); };
+        options.on_stale = [this] { ++stale_; };
         roll_call_ = std::make_shared<RollCall>(std::move(options));
         reign();
         controller_->register_broker(broker_of({1}), {&here_, [](const auto&) {}});
@@ -161,6 +163,8 @@ protected:
     std::optional<Registration> bystander_;
     std::vector<Mark> marks_;
     std::vector<Probe> probes_;
+    std::vector<std::chrono::milliseconds> deaths_;
+    int stale_ = 0;
 };
 
 }  // namespace kaas::cluster

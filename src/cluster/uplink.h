@@ -4,6 +4,7 @@
 #include "cluster/controller_address.h"
 #include "cluster/error.h"
 #include "cluster/link_messages.h"
+#include "cluster/volume_proof.h"
 
 #include <chrono>
 #include <functional>
@@ -27,6 +28,9 @@ class Uplink {
 public:
     struct Listener {
         std::function<void()> on_registered;
+        /// The controller's broker has witnessed what the registration asked for, and asks for the
+        /// same: `follow` once more, with `witnessed`.
+        std::function<void(ProbeTickets)> on_asked_to_witness = [](const ProbeTickets&) {};
         std::function<void(News)> on_news;
         /// The link has ended, and nothing more comes until `follow`.
         std::function<void(LinkEnd, Error)> on_end;

@@ -79,6 +79,7 @@ struct PosixShared {
     base::metrics::Histogram* write_latency = nullptr;
     base::metrics::Histogram* read_latency = nullptr;
     base::metrics::Histogram* fsync_latency = nullptr;
+    base::metrics::Histogram* check_latency = nullptr;
 
     base::Mutex sync_all_mutex;  ///< comes before `mutex`
     /// The kernel tells of an error once: who has written, and calls `sync_all` behind one that

@@ -7,6 +7,7 @@
 #include "base/unique_fd.h"
 #include "storage/descriptor_cache.h"
 #include "storage/error.h"
+#include "storage/mount.h"
 #include "storage/posix_file.h"
 #include "storage/volume.h"
 
@@ -33,6 +34,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,10 +51,11 @@ constexpr std::size_t kDescriptorsOfItsOwn = 1000;
 
 class HeldDirectory final : public DirectoryHandle {
 public:
-    HeldDirectory(base::UniqueFd fd, std::string path)
-        : fd_(std::move(fd)), path_(std::move(path)) {}
+    HeldDirectory(std::shared_ptr<PosixShared> shared, base::UniqueFd fd, std::string path)
+        : shared_(std::move(shared)), fd_(std::move(fd)), path_(std::move(path)) {}
 
     Result<Liveness> look() override {
+        const Timed timed(shared_->check_latency);
         struct statx status;
         if (!ask(STATX_MODE | STATX_NLINK, status)) {
             if (errno == ESTALE || errno == ENOENT) return Liveness::kMarked;
@@ -91,6 +94,7 @@ private:
                }) == 0;
     }
 
+    const std::shared_ptr<PosixShared> shared_;
     base::UniqueFd fd_;
     std::string path_;
 };
@@ -222,6 +226,9 @@ Result<std::unique_ptr<PosixVolume>> PosixVolume::open(const std::string& root,
         shared->fsync_latency =
             &options.metrics->histogram("kaas_storage_fsync_latency_seconds",
                                         "Time of one fsync of a file or directory of a volume.");
+        shared->check_latency = &options.metrics->histogram(
+            "kaas_session_check_latency_seconds",
+            "Time of one look whether a session or a controller's epoch still lives.");
     }
     return std::unique_ptr<PosixVolume>(new PosixVolume(root, std::move(shared)));
 }
@@ -237,6 +244,25 @@ bool PosixVolume::same_directory(const PosixVolume& other) const {
     return ::fstat(shared_->root.get(), &mine) == 0 &&
            ::fstat(other.shared_->root.get(), &theirs) == 0 && mine.st_dev == theirs.st_dev &&
            mine.st_ino == theirs.st_ino;
+}
+
+std::optional<Mount> PosixVolume::mount() const {
+    struct statx status{};
+    if (::statx(shared_->root.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
+        (status.stx_mask & STATX_MNT_ID) == 0) {
+        return std::nullopt;
+    }
+    base::UniqueFd table(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+    std::string text;
+    constexpr std::size_t kChunk = 16 * 1024;
+    while (table) {
+        const auto filled = text.size();
+        text.resize(filled + kChunk);
+        const auto got = again([&] { return ::read(table.get(), &text[filled], kChunk); });
+        text.resize(filled + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        if (got <= 0) break;
+    }
+    return find_mount(text, status.stx_mnt_id);
 }
 
 Result<std::unique_ptr<File>> PosixVolume::create(const std::string& path) {
@@ -365,7 +391,7 @@ Result<std::unique_ptr<FileLock>> PosixVolume::lock(const std::string& path,
 Result<std::unique_ptr<DirectoryHandle>> PosixVolume::hold(const std::string& path) {
     auto fd = open_below(*shared_, name_at_root(path), O_PATH | O_DIRECTORY);
     if (!fd) return fail_errno("open", path);
-    return std::make_unique<HeldDirectory>(std::move(fd), path);
+    return std::make_unique<HeldDirectory>(shared_, std::move(fd), path);
 }
 
 /// Opens what is to be marked; makes it, with mode 0, when it is truly absent. Sets `half_made`,

@@ -3,9 +3,11 @@
 #include "base/metrics.h"
 #include "base/unique_fd.h"
 #include "storage/descriptor_cache.h"
+#include "storage/mount.h"
 #include "storage/volume.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace kaas::storage {
@@ -38,6 +40,8 @@ public:
 
     /// Whether the two are one directory, under whatever names.
     [[nodiscard]] bool same_directory(const PosixVolume& other) const;
+    /// How it is mounted; none where the kernel does not say (before Linux 5.8).
+    [[nodiscard]] std::optional<Mount> mount() const;
 
     [[nodiscard]] Result<std::unique_ptr<File>> create(const std::string& path) override;
     [[nodiscard]] Result<std::unique_ptr<File>> create_private(const std::string& path) override;
