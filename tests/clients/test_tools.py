@@ -49,6 +49,14 @@ def test_topics_refuses_what_apache_refuses(tool):
                                    "--config", "retention.mss=1", fails=True)
 
 
+def test_the_quorum_is_described(tool):
+    status = tool("kafka-metadata-quorum", "describe", "--status")
+    assert re.search(r"LeaderId:\s+1$", status, re.M) and re.search(r"MaxFollowerLag:\s+0$", status, re.M)
+    assert re.search(r"CurrentObservers:\s+\[\]$", status, re.M)
+    replication = tool("kafka-metadata-quorum", "describe", "--replication", "--human-readable")
+    assert re.search(r"^1\s.*\sms ago\s.*Leader\s*$", replication, re.M), replication
+
+
 def test_configs_are_described(tool):
     tool("kafka-topics", "--create", "--topic", "conf", "--config", "cleanup.policy=compact")
     topic = tool("kafka-configs", "--describe", "--entity-type", "topics", "--entity-name", "conf")

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator."""
+"""Metadata, DescribeCluster, DescribeQuorum, DescribeTopicPartitions, FindCoordinator."""
 
 import uuid
 
@@ -89,6 +89,25 @@ def metadata_tells_authorized_operations_when_asked(k: Subject):
     k.ask("v8", "Metadata", 8, {"topics": [{"name": name}], "include_cluster_authorized_operations": True,
                                 "include_topic_authorized_operations": True})
     k.ask("v12", "Metadata", 12, {"topics": [{"name": name}], "include_topic_authorized_operations": True})
+
+
+def quorum_of(*topics):
+    return {"topics": [{"topic_name": name, "partitions": [{"partition_index": i} for i in indexes]}
+                       for name, indexes in topics]}
+
+
+@case
+def describe_quorum(k: Subject):
+    k.ask_all("DescribeQuorum", lambda v: quorum_of(("__cluster_metadata", [0])))
+
+
+@case
+def describe_quorum_of_anything_else(k: Subject):
+    log = "__cluster_metadata"
+    for label, topics in (("nothing", []), ("another topic", [("t", [0])]), ("no partition", [(log, [])]),
+                          ("another partition", [(log, [1])]), ("two partitions", [(log, [0, 1])]),
+                          ("two topics", [(log, [0]), ("t", [0])]), ("twice", [(log, [0]), (log, [0])])):
+        k.ask(label, "DescribeQuorum", 2, quorum_of(*topics))
 
 
 @case

@@ -18,6 +18,7 @@
 #include "broker/handlers/describe_groups.h"
 #include "broker/handlers/describe_log_dirs.h"
 #include "broker/handlers/describe_producers.h"
+#include "broker/handlers/describe_quorum.h"
 #include "broker/handlers/describe_topic_partitions.h"
 #include "broker/handlers/describe_transactions.h"
 #include "broker/handlers/elect_leaders.h"
@@ -128,6 +129,7 @@ constexpr Handler kClientHandlers[] = {
     handler<&alter_partition_reassignments>(),
     handler<&list_partition_reassignments>(),
     handler<&offset_delete>(),
+    handler<&describe_quorum>(),
     handler<&describe_cluster>(),
     handler<&describe_producers>(),
     handler<&unregister_broker>(),
