@@ -16,6 +16,7 @@ namespace {
 
 TEST_F(RollCallTest, ADeathIsToldWithItsSilenceAndALeaveIsNone) {
     join(7);
+    add_bystander();
     pass(kTimeout);
     EXPECT_THAT(deaths_, ::testing::ElementsAre(kTimeout));
     end_mark();
