@@ -25,6 +25,7 @@ kaas_import(lz4 lz4frame.h lz4)
 kaas_import(zstd zstd.h zstd)
 kaas_import(snappy snappy.h snappy)
 kaas_import(re2 re2/re2.h re2)
+kaas_import(jemalloc jemalloc/jemalloc.h jemalloc_pic)
 
 # What every target sees. Library definitions stand here once, because a precompiled header refuses
 # to be used by a target that is compiled with other definitions.

@@ -5,7 +5,7 @@ readonly BUILD_PACKAGES=(
     clang-19 lld-19 llvm-19 cmake ninja-build ccache python3 ca-certificates
     libstdc++-12-dev libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev libssl-dev
     libisal-dev zlib1g-dev liblz4-dev libzstd-dev libsnappy-dev
-    libfmt-dev libspdlog-dev libcli11-dev libre2-dev
+    libfmt-dev libspdlog-dev libcli11-dev libre2-dev libjemalloc-dev
     libgtest-dev libgmock-dev
 )
 readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)

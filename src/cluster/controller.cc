@@ -130,7 +130,7 @@ Controller::~Controller() {
 
 void Controller::begin(Reign reign) {
     KAAS_ASSERT(!reigning() && reign.image->version() > image_->version());
-    image_ = reign.image;
+    image_ = std::move(reign.image);
     reign_ = std::move(reign);
     next_producer_ = 0;
     untidy_ = true;

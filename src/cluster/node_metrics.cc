@@ -127,7 +127,7 @@ NodeMetrics::~NodeMetrics() {
 NodeMetrics::Tally NodeMetrics::tally() {
     const auto image = table_.image();
     base::MutexLock lock(mutex_);
-    if (image == tallied_) return tally_;
+    if (image->version() == tallied_) return tally_;
     Tally now;
     image->for_each_topic([&](const catalog::Topic& topic) {
         for (const auto& partition : topic.partitions) {
@@ -136,7 +136,7 @@ NodeMetrics::Tally NodeMetrics::tally() {
             now.reassignments += !partition.target.empty();
         }
     });
-    tallied_ = image;
+    tallied_ = image->version();
     return tally_ = now;
 }
 

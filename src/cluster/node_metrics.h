@@ -66,7 +66,7 @@ private:
     base::metrics::Registry& registry_;
     const PartitionTable& table_;
     base::Mutex mutex_;
-    catalog::ImagePtr tallied_ KAAS_GUARDED_BY(mutex_);
+    catalog::ImageVersion tallied_ KAAS_GUARDED_BY(mutex_){};
     Tally tally_ KAAS_GUARDED_BY(mutex_);
 };
 

@@ -25,8 +25,8 @@ public:
     [[nodiscard]] Result<std::vector<AbortedTransaction>> walk(const SegmentSpan& span) {
         aborted_.clear();
         KAAS_TRY_ASSIGN(file, span.segment->log(volume_, Patience::kMayBlock));
-        const auto& path = span.segment->path();
-        HeaderCursor cursor(*file, path, 0, span.facts.bytes, Patience::kMayBlock);
+        const auto path = span.segment->path();
+        HeaderCursor cursor(*file, *span.segment, 0, span.facts.bytes, Patience::kMayBlock);
         for (;;) {
             KAAS_TRY_ASSIGN(place, cursor.next());
             if (!place) return std::move(aborted_);

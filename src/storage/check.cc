@@ -120,7 +120,7 @@ private:
     }
 
     void void_epoch(const std::string& path, base::LeaderEpoch epoch, base::Offset end) {
-        const auto stray = find_stray_records(volume_, {path}, epoch, end);
+        const auto stray = find_stray_records(volume_, PartitionPaths{path}, epoch, end);
         if (!stray) return damage(path, std::nullopt, stray.error().context);
         if (!*stray) return;
         damage((*stray)->file, std::nullopt,

@@ -41,10 +41,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     base::log::configure({.level = base::log::Level::kError});
     MemoryVolume volume;
     base::ManualClock clock;
-    const PartitionPaths paths{.directory = "topic.AAAAAAAAAAAAAAAAAAAAAA/0"};
+    const PartitionPaths paths{"topic.AAAAAAAAAAAAAAAAAAAAAA/0"};
     const base::LeaderEpoch epoch{0};
-    KAAS_ASSERT(make_topic_directory(volume, paths.directory));
-    KAAS_ASSERT(make_partition_directory(volume, paths.directory));
+    KAAS_ASSERT(make_topic_directory(volume, *paths.directory));
+    KAAS_ASSERT(make_partition_directory(volume, *paths.directory));
     KAAS_ASSERT(volume.make_directory(paths.epoch_directory(epoch)));
     put(volume, paths.epoch_directory(epoch) + "/manifest-1.jsonl", kManifest);
     put(volume, paths.epoch_directory(epoch) + "/00000000000000000000.log", "");

@@ -30,7 +30,7 @@ namespace {
 /// `LogSegment.getFirstBatchTimestamp`).
 [[nodiscard]] Result<std::int64_t> first_batch_ms(Volume& volume, const SegmentSpan& span) {
     KAAS_TRY_ASSIGN(file, span.segment->log(volume, Patience::kMayBlock));
-    HeaderCursor cursor(*file, span.segment->path(), 0, span.facts.bytes, Patience::kMayBlock);
+    HeaderCursor cursor(*file, *span.segment, 0, span.facts.bytes, Patience::kMayBlock);
     KAAS_TRY_ASSIGN(place, cursor.next());
     return place ? place->max_timestamp_ms : -1;
 }

@@ -309,9 +309,9 @@ Result<void> PartitionLog::unless_lost(Result<void> outcome) {
 // ---- files of this epoch ----------------------------------------------------------------------
 
 Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
-    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, directory_, syncs));
-    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths(), {epoch_, written_.base}));
-    KAAS_TRY(sync_directory(volume_, paths().epoch_directory(epoch_), syncs));
+    if (!written_epoch()) KAAS_TRY(make_partition_directory(volume_, directory(), syncs));
+    KAAS_TRY_ASSIGN(first, make_first_segment(volume_, paths_, {epoch_, written_.base}));
+    KAAS_TRY(sync_directory(volume_, paths_.epoch_directory(epoch_), syncs));
     active_ = std::move(first.segment);
     active_log_ = std::move(first.log);
     return {};
@@ -320,7 +320,7 @@ Result<void> PartitionLog::make_epoch_files(Syncs syncs) {
 Result<void> PartitionLog::write_epoch_picture(Syncs syncs) {
     base::MutexLock lock(manifest_mutex_);
     manifest_.active = written_;
-    KAAS_TRY_ASSIGN(epoch_log, write_first_picture(volume_, paths(), epoch_, manifest_, syncs));
+    KAAS_TRY_ASSIGN(epoch_log, write_first_picture(volume_, paths_, epoch_, manifest_, syncs));
     cycle_->fresh_epoch_log = std::make_unique<EpochLog>(std::move(epoch_log));
     return {};
 }
@@ -342,10 +342,10 @@ Result<void> PartitionLog::roll(Roll& roll) {
     KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path()));
     KAAS_TRY(write_snapshot(written_.end, roll.producers));
     auto segment =
-        std::make_shared<Segment>(paths(), SegmentName{epoch_, written_.end}, IndexOrigin::kNew);
+        std::make_shared<Segment>(paths_, SegmentName{epoch_, written_.end}, IndexOrigin::kNew);
     KAAS_TRY(segment->create(volume_));
     KAAS_TRY_ASSIGN(log, segment->log(volume_, Patience::kMayBlock));
-    KAAS_TRY(volume_.sync_directory(paths().epoch_directory(epoch_)));
+    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(epoch_)));
     KAAS_TRY(epoch_log_->append(manifest_.roll_line(written_, roll.producers)));
     KAAS_TRY(epoch_log_->sync());
     manifest_.roll(written_);
@@ -367,7 +367,7 @@ Result<void> PartitionLog::write_snapshot(base::Offset at,
                                           const std::vector<ProducerImage>& producers,
                                           Syncs syncs) {
     if (producers.empty()) return {};
-    auto file = volume_.create(paths().file({epoch_, at}, ".snapshot"));
+    auto file = volume_.create(paths_.file({epoch_, at}, ".snapshot"));
     if (!file && file.error().code == ErrorCode::kExists) return {};
     if (!file) return std::unexpected(std::move(file).error());
     const auto bytes = encode_snapshot(producers);
@@ -413,7 +413,7 @@ void PartitionLog::abandon(ErrorCode why) {
     {
         base::MutexLock lock(mutex_);
         if (ended_) return;
-        end(Error{why, directory_ + " was abandoned"}, wakeups);
+        end(Error{why, directory() + " was abandoned"}, wakeups);
     }
     wakeups.post();
 }
@@ -443,7 +443,7 @@ void PartitionLog::fail_stalled() {
     {
         base::MutexLock lock(mutex_);
         const Result<void> stalled =
-            fail(ErrorCode::kStalled, directory_ + ": the volume does not answer");
+            fail(ErrorCode::kStalled, directory() + ": the volume does not answer");
         for (auto* tickets : {&cycle_tickets_, &pending_tickets_}) {
             for (auto& ticket : std::exchange(*tickets, {}))
                 answer(std::move(ticket), stalled, wakeups);

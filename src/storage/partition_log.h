@@ -189,7 +189,7 @@ public:
     [[nodiscard]] LogView view() const KAAS_EXCLUDES(view_mutex_);
     [[nodiscard]] base::LeaderEpoch epoch() const { return epoch_; }
     [[nodiscard]] LogDir& log_dir() const { return log_dir_; }
-    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] const std::string& directory() const { return *paths_.directory; }
     /// What a client believes against what is (KIP-320); -1: it does not say. Thread: any. Errors:
     /// kWrongEpoch, kUnknownEpoch.
     [[nodiscard]] Result<void> check_epoch(std::int32_t current_leader_epoch) const;
@@ -373,7 +373,6 @@ private:
     [[nodiscard]] Result<wire::BatchView> take_batch(const Append& request, const LogConfig& config,
                                                      std::int64_t now_ms,
                                                      std::vector<RecordFault>* faults) const;
-    [[nodiscard]] PartitionPaths paths() const { return {directory_}; }
     [[nodiscard]] Result<void> check_open() const KAAS_REQUIRES(mutex_);
     /// A batch that was judged good; `bytes` are its own, in `frame`.
     struct Judged {
@@ -518,7 +517,7 @@ private:
     [[nodiscard]] Patience allowed(Patience patience) const;
 
     LogDir& log_dir_;
-    const std::string directory_;
+    const PartitionPaths paths_;
     const base::LeaderEpoch epoch_;
     /// Of its entries in the journal; none when it cannot have any.
     const std::optional<JournalKey> journal_key_;

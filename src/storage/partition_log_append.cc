@@ -39,12 +39,12 @@ Result<void> PartitionLog::check_epoch(std::int32_t current_leader_epoch) const 
     if (current_leader_epoch == -1 || current_leader_epoch == own) return {};
     return fail(
         current_leader_epoch < own ? ErrorCode::kWrongEpoch : ErrorCode::kUnknownEpoch,
-        fmt::format("{}: leader epoch {}, asked with {}", directory_, own, current_leader_epoch));
+        fmt::format("{}: leader epoch {}, asked with {}", directory(), own, current_leader_epoch));
 }
 
 Result<void> PartitionLog::check_open() const {
     if (ended_) return std::unexpected(*ended_);
-    if (draining_) return fail(ErrorCode::kClosed, directory_ + " is being released");
+    if (draining_) return fail(ErrorCode::kClosed, directory() + " is being released");
     return {};
 }
 
@@ -74,7 +74,7 @@ Result<Accepted> PartitionLog::append(Append request, std::vector<RecordFault>* 
     }
     // Before it has an offset: the log goes on, and so does its producer when there is room again.
     if (!log_dir.room().take(batch.bytes.size())) {
-        return fail(ErrorCode::kNoSpace, directory_ + ": what is left of the volume is kept");
+        return fail(ErrorCode::kNoSpace, directory() + ": what is left of the volume is kept");
     }
     KAAS_TRY_ASSIGN(base_offset, place({.frame = std::move(request.frame),
                                         .bytes = request.records.first(batch.bytes.size()),
@@ -132,7 +132,7 @@ Result<base::Offset> PartitionLog::place(Judged batch, const LogConfig& config) 
     const auto base_offset = next_offset_;
     auto facts = facts_of(header, base_offset, batch.now_ms);
     if (facts.last_offset < facts.base_offset)
-        return fail(ErrorCode::kInvalidRecord, directory_ + ": no offsets are left");
+        return fail(ErrorCode::kInvalidRecord, directory() + ": no offsets are left");
     wire::set_base_offset(batch.bytes, base_offset.value());
     wire::set_partition_leader_epoch(batch.bytes, epoch_.value());
     Piece piece{.frame = std::move(batch.frame),
@@ -172,8 +172,8 @@ Result<wire::BatchView> PartitionLog::take_batch(const Append& request, const Lo
 std::unique_ptr<PartitionLog::Roll> PartitionLog::plan_roll(std::int64_t now_ms,
                                                             const LogConfig& config) {
     auto roll = std::make_unique<Roll>(plan_.time_entry(), producers_.images());
-    plan_ =
-        SegmentPlan(epoch_, next_offset_, now_ms, roll_jitter_ms(config, directory_, next_offset_));
+    plan_ = SegmentPlan(epoch_, next_offset_, now_ms,
+                        roll_jitter_ms(config, directory(), next_offset_));
     return roll;
 }
 

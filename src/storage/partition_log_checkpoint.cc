@@ -144,7 +144,7 @@ Result<void> PartitionLog::flush_indexes(Segment& segment, const SegmentFacts& f
     KAAS_TRY(segment.times().flush(volume_, syncs));
     KAAS_TRY(segment.aborted().flush(volume_, segment.aborted_path(), syncs));
     if (files() == had_files) return {};
-    return sync_directory(volume_, paths().epoch_directory(epoch_), syncs);
+    return sync_directory(volume_, paths_.epoch_directory(epoch_), syncs);
 }
 
 Result<std::optional<EpochLog::Unsynced>> PartitionLog::record_checkpoint(
@@ -192,7 +192,7 @@ void PartitionLog::rest(base::Offset end) {
 void PartitionLog::note_checkpoint(base::Offset end, const Result<void>& outcome) {
     // Nothing depends on it: the next recovery only has more to read. So it is said once.
     if (!outcome && !std::exchange(checkpoints_fail_, true)) {
-        base::log::warn("storage", "{}: checkpoint at offset {}: {}", directory_, end,
+        base::log::warn("storage", "{}: checkpoint at offset {}: {}", directory(), end,
                         outcome.error().context);
     }
     if (outcome) {

@@ -56,9 +56,9 @@ Result<std::shared_ptr<Segment>> PartitionLog::begin_replacement(base::Offset ba
         manifest_.begin_compaction({name.epoch, name.compaction});
     }
     KAAS_TRY(confirm_line());
-    KAAS_TRY(volume_.make_directory(paths().compaction_directory(name.epoch, name.compaction)));
-    KAAS_TRY(volume_.sync_directory(paths().epoch_directory(name.epoch)));
-    return std::make_shared<Segment>(paths(), name, IndexOrigin::kNew);
+    KAAS_TRY(volume_.make_directory(paths_.compaction_directory(name.epoch, name.compaction)));
+    KAAS_TRY(volume_.sync_directory(paths_.epoch_directory(name.epoch)));
+    return std::make_shared<Segment>(paths_, name, IndexOrigin::kNew);
 }
 
 Result<void> PartitionLog::replace(std::vector<SegmentName> old, const SegmentSpan& with,
@@ -77,7 +77,7 @@ Result<void> PartitionLog::record_and_show(std::vector<SegmentName> old, const S
     auto after = manifest_;
     if (!after.swap(swap)) {
         return fail(ErrorCode::kClosed,
-                    directory_ + ": segments left the log while they were compacted");
+                    directory() + ": segments left the log while they were compacted");
     }
     KAAS_TRY(epoch_log_->append(Manifest::swap_line(swap)));
     KAAS_TRY(epoch_log_->sync());
@@ -113,9 +113,9 @@ Result<void> PartitionLog::sweep_compactions() {
     if (unfinished.empty()) return {};
     KAAS_TRY(confirm_session());
     for (const auto& [epoch, number] : unfinished) {
-        KAAS_TRY(remove_tree(volume_, paths().compaction_directory(epoch, number)));
+        KAAS_TRY(remove_tree(volume_, paths_.compaction_directory(epoch, number)));
         KAAS_TRY(
-            unless(ErrorCode::kNotFound, volume_.sync_directory(paths().epoch_directory(epoch))));
+            unless(ErrorCode::kNotFound, volume_.sync_directory(paths_.epoch_directory(epoch))));
     }
     base::MutexLock lock(manifest_mutex_);
     // Cheap to lose: they would be swept again, and found to be gone.

@@ -26,9 +26,9 @@ namespace {
 
 PartitionLog::PartitionLog(PartitionLogOptions options, Opened opened)
     : log_dir_(*options.log_dir),
-      directory_(std::move(options.directory)),
+      paths_(std::move(opened.paths)),
       epoch_(options.epoch),
-      journal_key_(key_in_journal(log_dir_, directory_, epoch_)),
+      journal_key_(key_in_journal(log_dir_, directory(), epoch_)),
       volume_(log_dir_.volume()),
       next_offset_(opened.end),
       plan_(opened.plan),

@@ -94,10 +94,10 @@ Result<ReadResult> PartitionLog::read_once(const Read& read, Patience patience) 
     KAAS_TRY(check_epoch(read.current_leader_epoch));
     if (read.from < seen.log_start || read.from > seen.high_watermark) {
         // Clients act on this answer (they reset their position), so it is an effect: check first.
-        if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, directory_);
+        if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, directory());
         KAAS_TRY(confirm_session());
         return fail(ErrorCode::kOffsetOutOfRange,
-                    fmt::format("{}: offset {}, the log is [{}, {})", directory_, read.from,
+                    fmt::format("{}: offset {}, the log is [{}, {})", directory(), read.from,
                                 seen.log_start, seen.high_watermark));
     }
     ReadResult result{.high_watermark = seen.high_watermark,
@@ -130,7 +130,7 @@ Error PartitionLog::note_damage(base::Offset from, Error error) {
         news = damages_.note(from, error.context);
     }
     if (news) {
-        base::log::warn("storage", "{}: offset {} cannot be read: {}", directory_, from,
+        base::log::warn("storage", "{}: offset {} cannot be read: {}", directory(), from,
                         error.context);
     }
     return error;

@@ -78,11 +78,11 @@ Result<void> PartitionLog::end_by(base::Clock::Steady deadline) {
             if (left.count() <= 0 || !idle_->wait_for(mutex_, left)) break;
         }
         finished = !ended_ && !busy();
-        if (!ended_) end(Error{ErrorCode::kClosed, directory_ + " was released"}, wakeups);
+        if (!ended_) end(Error{ErrorCode::kClosed, directory() + " was released"}, wakeups);
     }
     wakeups.post();
     if (finished) return {};
-    return fail(ErrorCode::kStalled, directory_ + ": released without its last line");
+    return fail(ErrorCode::kStalled, directory() + ": released without its last line");
 }
 
 Result<void> PartitionLog::finish_files(Syncs syncs) {
@@ -109,7 +109,7 @@ Result<void> PartitionLog::finish_files(Syncs syncs) {
     }
     if (aborts) KAAS_TRY(active_->aborted().flush(volume_, active_->aborted_path(), syncs));
     KAAS_TRY(write_snapshot(written_.end, now, syncs));
-    return sync_directory(volume_, paths().epoch_directory(epoch_), syncs);
+    return sync_directory(volume_, paths_.epoch_directory(epoch_), syncs);
 }
 
 Result<void> PartitionLog::write_last_line(Syncs syncs) {

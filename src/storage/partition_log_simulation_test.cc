@@ -299,8 +299,8 @@ private:
     }
     [[nodiscard]] static Result<void> copy(const PartitionLog& log, Volume& to,
                                            const PartitionPaths& paths) {
-        KAAS_TRY(make_topic_directory(to, paths.directory));
-        KAAS_TRY(make_partition_directory(to, paths.directory));
+        KAAS_TRY(make_topic_directory(to, *paths.directory));
+        KAAS_TRY(make_partition_directory(to, *paths.directory));
         const auto view = log.view();
         for (const auto& span : *view.sealed)
             KAAS_TRY(copy_segment(log.log_dir().volume(), to, paths, span.facts));
@@ -501,7 +501,7 @@ private:
         });
         as(process, [&] {
             opened = PartitionLog::open({.log_dir = &process.log_dirs[volume],
-                                         .directory = partition.paths().directory,
+                                         .directory = *partition.paths().directory,
                                          .epoch = base::LeaderEpoch{epoch},
                                          .earlier = earlier,
                                          .config = partition.config});

@@ -78,7 +78,7 @@ void PartitionLog::delete_records(base::Offset before, base::Executor& home, Tri
                 answer = std::unexpected(ready.error());
             } else if (before < base::Offset{0} || before > now.high_watermark) {
                 answer = fail(ErrorCode::kOffsetOutOfRange,
-                              fmt::format("{}: offset {}, the log is [{}, {})", self->directory_,
+                              fmt::format("{}: offset {}, the log is [{}, {})", self->directory(),
                                           before, now.log_start, now.high_watermark));
             }
             home.post([done = std::move(done), answer = std::move(answer)]() mutable {
@@ -103,7 +103,7 @@ void PartitionLog::keep_up() {
     for (const auto& trim : trims) wanted = std::max(wanted, trim.before);
     const auto moved = move_start(wanted);
     if (!moved) {
-        base::log::warn("storage", "{}: the log start stays, and the log ends: {}", directory_,
+        base::log::warn("storage", "{}: the log start stays, and the log ends: {}", directory(),
                         moved.error().context);
         // The manifest may say what readers do not see: this log has said its last word.
         abandon(moved.error().code);
@@ -206,7 +206,7 @@ void PartitionLog::reclaim() {
         if (removed) removed = remove_old_epochs();
     }
     if (!removed) {
-        base::log::warn("storage", "{}: files of dropped segments stay for now: {}", directory_,
+        base::log::warn("storage", "{}: files of dropped segments stay for now: {}", directory(),
                         removed.error().context);
         base::MutexLock lock(manifest_mutex_);
         discards_.add(names, now + kReclaimPause);
@@ -221,12 +221,12 @@ Result<void> PartitionLog::remove_files(std::span<const SegmentName> names) {
     KAAS_TRY(confirm_session());
     std::set<base::LeaderEpoch> touched;
     for (const auto& name : names) {
-        KAAS_TRY(remove_segment(volume_, paths(), name));
+        KAAS_TRY(remove_segment(volume_, paths_, name));
         touched.insert(name.epoch);
     }
     for (const auto epoch : touched) {
         KAAS_TRY(
-            unless(ErrorCode::kNotFound, volume_.sync_directory(paths().epoch_directory(epoch))));
+            unless(ErrorCode::kNotFound, volume_.sync_directory(paths_.epoch_directory(epoch))));
     }
     base::MutexLock lock(manifest_mutex_);
     // Cheap to lose: they would be removed again, and found to be gone.
@@ -243,12 +243,12 @@ Result<void> PartitionLog::remove_old_epochs() {
         for (const auto& facts : manifest_.sealed) live.insert(facts.epoch);
         for (const auto& name : manifest_.dropped) live.insert(name.epoch);
     }
-    KAAS_TRY_ASSIGN(names, volume_.list(directory_));
+    KAAS_TRY_ASSIGN(names, volume_.list(directory()));
     for (const auto& name : names) {
         const auto epoch = parse_epoch_name(name);
         if (!epoch || *epoch >= epoch_.value() || live.contains(base::LeaderEpoch{*epoch}))
             continue;
-        KAAS_TRY(remove_epoch(volume_, paths().manifest(), *epoch, log_dir_.session()));
+        KAAS_TRY(remove_epoch(volume_, paths_.manifest(), *epoch, log_dir_.session()));
     }
     base::MutexLock lock(manifest_mutex_);
     sweep_due_ = base::Clock::Steady::max();

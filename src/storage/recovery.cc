@@ -179,7 +179,7 @@ public:
             KAAS_TRY(bring_over());
         } else if (!picture_vouched_) {
             // Our picture will name files in its directory, whose own name may not be durable yet.
-            KAAS_TRY(sync_directory(volume_, paths_.directory, syncs));
+            KAAS_TRY(sync_directory(volume_, *paths_.directory, syncs));
         }
         return begin(syncs);
     }
@@ -197,7 +197,7 @@ public:
         KAAS_TRY(log_dir_.session().confirm());
         report_stray_records(begun_ ? begun_->end : recorded_end_);
         if (!found_epoch_) {
-            KAAS_TRY(make_topic_directory(volume_, paths_.directory));
+            KAAS_TRY(make_topic_directory(volume_, *paths_.directory));
             return lazy(std::nullopt);
         }
         tell_journal();
@@ -221,8 +221,8 @@ private:
         if (!written && !moved && volume_.is_local()) return std::nullopt;
         for (const auto& candidate : options_.earlier) {
             if (candidate.written) continue;
-            KAAS_TRY(make_topic_directory(*candidate.volume, paths_.directory));
-            KAAS_TRY(make_partition_directory(*candidate.volume, paths_.directory));
+            KAAS_TRY(make_topic_directory(*candidate.volume, *paths_.directory));
+            KAAS_TRY(make_partition_directory(*candidate.volume, *paths_.directory));
         }
         voids_.clear();
         return take_over(path, options_.earlier, on_void());
@@ -295,8 +295,8 @@ private:
     /// Our picture may only name what is on our own volume, so that the old one can go. A move has
     /// most of it copied before it hands over; what it did not get to is copied here.
     [[nodiscard]] Result<void> bring_over() {
-        KAAS_TRY(make_topic_directory(volume_, paths_.directory));
-        KAAS_TRY(make_partition_directory(volume_, paths_.directory));
+        KAAS_TRY(make_topic_directory(volume_, *paths_.directory));
+        KAAS_TRY(make_partition_directory(volume_, *paths_.directory));
         for (const auto& span : spans_) {
             KAAS_TRY(copy_segment(*source_, volume_, paths_, span.facts));
         }
@@ -309,7 +309,7 @@ private:
     /// epochs are not looked at: who wrote the newest picture has taken from them what counts.
     [[nodiscard]] Result<void> open_journal(std::int32_t epoch) {
         if (manifest_.journal.empty()) return {};
-        const auto key = journal_key(paths_.directory, base::LeaderEpoch{epoch});
+        const auto key = journal_key(*paths_.directory, base::LeaderEpoch{epoch});
         if (!key) return {};
         auto image = source_ == &volume_
                          ? log_dir_.journal_readers().open(manifest_.journal, manifest_.owner)
@@ -321,7 +321,7 @@ private:
             return fail(ErrorCode::kCorrupt,
                         fmt::format("{} at {}: entries are damaged, and nobody can say that none "
                                     "was of {}",
-                                    *gap->path, gap->position, paths_.directory));
+                                    *gap->path, gap->position, *paths_.directory));
         }
         while (!journaled_.empty() && journaled_.front().extent.end <= recorded_end_) {
             journaled_ = journaled_.subspan(1);
@@ -331,7 +331,7 @@ private:
 
     /// All that earlier epochs left in a journal is sealed now, or was never needed.
     void tell_journal() const {
-        const auto key = journal_key(paths_.directory, options_.epoch);
+        const auto key = journal_key(*paths_.directory, options_.epoch);
         if (!key) return;
         log_dir_.journal_readers().superseded(key->partition, key->epoch, log_dir_.session());
         if (auto* const journal = log_dir_.journal()) {
@@ -373,7 +373,7 @@ private:
 
     [[nodiscard]] SegmentPlan plan_from(base::Offset base) const {
         return {options_.epoch, base, now_ms_,
-                roll_jitter_ms(*options_.config, paths_.directory, base)};
+                roll_jitter_ms(*options_.config, *paths_.directory, base)};
     }
 
     /// `high_watermark` and the place of the next batch are the same: the log's end.
@@ -383,7 +383,8 @@ private:
         manifest_.journal =
             log_dir_.journal() != nullptr ? JournalPath::of(manifest_.owner).name : std::string();
         manifest_.epochs.assign(options_.epoch, end);
-        Opened opened{.end = end,
+        Opened opened{.paths = paths_,
+                      .end = end,
                       .plan = plan_from(active_base),
                       .producers = std::move(producers_),
                       .manifest = manifest_,
@@ -409,7 +410,7 @@ private:
         }
         if (plan.facts().end < manifest_.log_start) {
             return fail(ErrorCode::kCorrupt,
-                        fmt::format("{}: the log begins at {} and ends at {}", paths_.directory,
+                        fmt::format("{}: the log begins at {} and ends at {}", *paths_.directory,
                                     manifest_.log_start, plan.facts().end));
         }
         KAAS_TRY(sync_file(*log, syncs));
@@ -473,7 +474,7 @@ private:
         base::log::log(all ? base::log::Level::kInfo : base::log::Level::kWarn, "storage",
                        "{}: epoch {} recovered {} bytes behind offset {}: {} at {} has {}, {} came "
                        "from the journal",
-                       paths_.directory, options_.epoch, copied.bytes, copied.base, tail_path_,
+                       *paths_.directory, options_.epoch, copied.bytes, copied.base, tail_path_,
                        last_.bytes, tail_end - last_.bytes, from_journal_);
     }
 

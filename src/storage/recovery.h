@@ -18,6 +18,7 @@ struct PartitionLogOptions;
 
 /// A partition as it was found: what a log under a new epoch starts from.
 struct Opened {
+    PartitionPaths paths;
     base::Offset end;  ///< the next offset
     SegmentPlan plan;  ///< of the segment that the next batch goes to
     ProducerState producers;

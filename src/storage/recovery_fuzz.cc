@@ -66,10 +66,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto parts = split(text, 4);
     MemoryVolume volume;
     base::ManualClock clock;
-    const PartitionPaths paths{.directory = std::string(kPartition)};
+    const PartitionPaths paths{std::string(kPartition)};
     const base::LeaderEpoch epoch{0};
-    KAAS_ASSERT(make_topic_directory(volume, paths.directory));
-    KAAS_ASSERT(make_partition_directory(volume, paths.directory));
+    KAAS_ASSERT(make_topic_directory(volume, *paths.directory));
+    KAAS_ASSERT(make_partition_directory(volume, *paths.directory));
     KAAS_ASSERT(volume.make_directory(paths.epoch_directory(epoch)));
     put(volume, paths.epoch_directory(epoch) + "/manifest-1.jsonl", parts[0]);
     put(volume, paths.file({epoch, base::Offset{0}}, ".index"), parts[1]);

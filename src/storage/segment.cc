@@ -17,15 +17,15 @@
 namespace kaas::storage {
 
 std::string PartitionPaths::topic_directory() const {
-    return directory.substr(0, directory.rfind('/'));
+    return directory->substr(0, directory->rfind('/'));
 }
 
 EpochLogPath PartitionPaths::manifest() const {
-    return {.directory = directory, .kind = "manifest"};
+    return {.directory = *directory, .kind = "manifest"};
 }
 
 std::string PartitionPaths::epoch_directory(base::LeaderEpoch epoch) const {
-    return fmt::format("{}/{}", directory, epoch_name(epoch.value()));
+    return fmt::format("{}/{}", *directory, epoch_name(epoch.value()));
 }
 
 std::string PartitionPaths::compaction_directory(base::LeaderEpoch epoch,
@@ -59,9 +59,9 @@ void CheckedRanges::add(std::uint64_t from, std::uint64_t to) {
         ranges_, {}, [](const Range& range) { return range.to - range.from; }));
 }
 
-Segment::Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin)
-    : name_(name),
-      path_(paths.file(name, ".log")),
+Segment::Segment(PartitionPaths paths, const SegmentName& name, IndexOrigin origin)
+    : paths_(std::move(paths)),
+      name_(name),
       origin_(origin),
       all_checked_(origin == IndexOrigin::kNew) {}
 
@@ -69,17 +69,13 @@ Segment::Indexes& Segment::indexes() {
     base::MutexLock lock(mutex_);
     if (indexes_ == nullptr) {
         indexes_.reset(
-            new Indexes{.offsets{path_, origin_}, .times{path_, origin_}, .aborted{origin_}});
+            new Indexes{.offsets{path(), origin_}, .times{path(), origin_}, .aborted{origin_}});
     }
     return *indexes_;
 }
 
-std::string Segment::aborted_path() const {
-    return path_.substr(0, path_.size() - std::string_view(".log").size()) + ".txnindex";
-}
-
 Result<void> Segment::create(Volume& volume) {
-    KAAS_TRY_ASSIGN(file, volume.create(path_));
+    KAAS_TRY_ASSIGN(file, volume.create(path()));
     base::MutexLock lock(mutex_);
     log_ = std::move(file);
     return {};
@@ -90,8 +86,8 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
         base::MutexLock lock(mutex_);
         if (log_ != nullptr && !log_->doubted()) return log_;
     }
-    if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, path_);
-    KAAS_TRY_ASSIGN(file, volume.open(path_, OpenMode::kRead));
+    if (patience != Patience::kMayBlock) return fail(ErrorCode::kWouldBlock, path());
+    KAAS_TRY_ASSIGN(file, volume.open(path(), OpenMode::kRead));
     KAAS_TRY(offsets().open(volume));
     KAAS_TRY(times().open(volume));
     base::MutexLock lock(mutex_);
@@ -105,7 +101,7 @@ Result<std::shared_ptr<File>> Segment::log(Volume& volume, Patience patience) {
 }
 
 Result<std::shared_ptr<File>> Segment::open_to_write(Volume& volume) {
-    KAAS_TRY_ASSIGN(opened, volume.open(path_, OpenMode::kReadWrite));
+    KAAS_TRY_ASSIGN(opened, volume.open(path(), OpenMode::kReadWrite));
     std::shared_ptr<File> file = std::move(opened);
     base::MutexLock lock(mutex_);
     // Readers need no other.
@@ -139,9 +135,9 @@ Result<void> remove_segment(Volume& volume, const PartitionPaths& paths, const S
     return removed;
 }
 
-HeaderCursor::HeaderCursor(File& file, const std::string& path, std::uint64_t position,
+HeaderCursor::HeaderCursor(File& file, const Segment& segment, std::uint64_t position,
                            std::uint64_t end, Patience patience)
-    : file_(file), path_(path), position_(position), end_(end), patience_(patience) {}
+    : file_(file), segment_(segment), position_(position), end_(end), patience_(patience) {}
 
 Result<base::ByteView> HeaderCursor::look() {
     const auto known_end = buffer_position_ + buffered_;
@@ -153,7 +149,7 @@ Result<base::ByteView> HeaderCursor::look() {
             if (read < wire::BatchHeader::kBytes) {
                 return fail(ErrorCode::kCorrupt,
                             fmt::format("{} at {}: the file ends early, {} bytes were recorded",
-                                        path_, position_, end_));
+                                        segment_.path(), position_, end_));
             }
             into = into.first(read);
         } else {
@@ -168,7 +164,8 @@ Result<base::ByteView> HeaderCursor::look() {
 Result<std::optional<BatchPlace>> HeaderCursor::next() {
     if (position_ >= end_) return std::nullopt;
     const auto corrupt = [&](std::string_view what) {
-        return fail(ErrorCode::kCorrupt, fmt::format("{} at {}: {}", path_, position_, what));
+        return fail(ErrorCode::kCorrupt,
+                    fmt::format("{} at {}: {}", segment_.path(), position_, what));
     };
     if (end_ - position_ < wire::BatchHeader::kBytes) return corrupt("not a whole batch header");
     KAAS_TRY_ASSIGN(bytes, look());
@@ -234,7 +231,7 @@ Result<std::optional<BatchPlace>> locate(Volume& volume, const SegmentSpan& span
     const auto& facts = span.facts;
     KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
     const auto cursor_at = [&](std::uint64_t position) {
-        return HeaderCursor(*file, span.segment->path(), position, facts.bytes, patience);
+        return HeaderCursor(*file, *span.segment, position, facts.bytes, patience);
     };
     auto cursor = cursor_at(hint.value_or(0));
     if (hint) return scan(cursor, span, offset, false);
@@ -255,7 +252,7 @@ Result<bool> leads_to(Volume& volume, const SegmentSpan& span, const OffsetEntry
     const auto position = static_cast<std::uint64_t>(entry.position);
     if (position >= span.facts.bytes) return false;  // of what does not count
     KAAS_TRY_ASSIGN(file, span.segment->log(volume, patience));
-    const HeaderCursor cursor(*file, span.segment->path(), position, span.facts.bytes, patience);
+    const HeaderCursor cursor(*file, *span.segment, position, span.facts.bytes, patience);
     KAAS_TRY_ASSIGN(batch, promised(cursor, span.facts.base + entry.relative_offset));
     return batch.has_value();
 }
@@ -273,11 +270,11 @@ Result<Cut> cut_after_whole_batch(Volume& volume, const SegmentSpan& span, std::
                                patience));
     if (entry && static_cast<std::uint64_t>(entry->position) > start) {
         const auto position = static_cast<std::uint64_t>(entry->position);
-        const HeaderCursor indexed(*file, span.segment->path(), position, limit, patience);
+        const HeaderCursor indexed(*file, *span.segment, position, limit, patience);
         KAAS_TRY_ASSIGN(batch, promised(indexed, span.facts.base + entry->relative_offset));
         if (batch) return Cut{.end = position, .next = batch->base_offset};
     }
-    HeaderCursor cursor(*file, span.segment->path(), start, limit, patience);
+    HeaderCursor cursor(*file, *span.segment, start, limit, patience);
     Cut cut{.end = start};
     for (auto from = span.facts.base;;) {
         KAAS_TRY_ASSIGN(place, cursor.next());

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kaas::storage {
@@ -30,7 +31,11 @@ struct SegmentName {
 /// Names of a partition's files (DESIGN 7): Apache's own, in the directory of the epoch that wrote
 /// them, what it compacted in a directory for each compaction.
 struct PartitionPaths {
-    std::string directory;  ///< `<topic>.<topic id>/<partition>`
+    explicit PartitionPaths(std::string name)
+        : directory(std::make_shared<const std::string>(std::move(name))) {}
+
+    /// `<topic>.<topic id>/<partition>`; shared by all who keep it, for there are thousands.
+    std::shared_ptr<const std::string> directory;
 
     /// The topic's, which holds `directory`.
     [[nodiscard]] std::string topic_directory() const;
@@ -93,7 +98,7 @@ private:
 /// Thread: any. The log file is opened by the first who may block.
 class Segment {
 public:
-    Segment(const PartitionPaths& paths, const SegmentName& name, IndexOrigin origin);
+    Segment(PartitionPaths paths, const SegmentName& name, IndexOrigin origin);
 
     /// Makes the log file, which must not exist. Its name is not durable yet.
     [[nodiscard]] Result<void> create(Volume& volume);
@@ -112,12 +117,14 @@ public:
     void set_checked(std::uint64_t from, std::uint64_t to) KAAS_EXCLUDES(mutex_);
 
     [[nodiscard]] const SegmentName& name() const { return name_; }
-    [[nodiscard]] const std::string& path() const { return path_; }
-    [[nodiscard]] std::string directory() const { return path_.substr(0, path_.rfind('/')); }
+    [[nodiscard]] std::string path() const { return file(".log"); }
+    [[nodiscard]] std::string directory() const {
+        return paths_.compaction_directory(name_.epoch, name_.compaction);
+    }
     [[nodiscard]] OffsetIndex& offsets() KAAS_EXCLUDES(mutex_) { return indexes().offsets; }
     [[nodiscard]] TimeIndex& times() KAAS_EXCLUDES(mutex_) { return indexes().times; }
     [[nodiscard]] AbortedIndex& aborted() KAAS_EXCLUDES(mutex_) { return indexes().aborted; }
-    [[nodiscard]] std::string aborted_path() const;
+    [[nodiscard]] std::string aborted_path() const { return file(".txnindex"); }
     /// False as long as nobody has asked for one.
     [[nodiscard]] bool has_indexes() const KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
@@ -132,9 +139,10 @@ private:
     };
     /// Made for who asks first: most segments are never read.
     [[nodiscard]] Indexes& indexes() KAAS_EXCLUDES(mutex_);
+    [[nodiscard]] std::string file(const char* suffix) const { return paths_.file(name_, suffix); }
 
+    const PartitionPaths paths_;
     const SegmentName name_;
-    const std::string path_;
     const IndexOrigin origin_;
     bool all_checked_ KAAS_GUARDED_BY(mutex_);
     mutable base::Mutex mutex_;
@@ -170,8 +178,8 @@ struct BatchPlace {
 /// Walks the batch headers of a file from a position on, reading as little as it can.
 class HeaderCursor {
 public:
-    /// `file` and `path` (for messages) outlive the cursor.
-    HeaderCursor(File& file, const std::string& path, std::uint64_t position, std::uint64_t end,
+    /// `file`, which is the log of `segment`, and `segment` outlive the cursor.
+    HeaderCursor(File& file, const Segment& segment, std::uint64_t position, std::uint64_t end,
                  Patience patience);
 
     /// The next batch; empty at the end.
@@ -188,7 +196,7 @@ private:
     static constexpr std::size_t kBufferBytes = 1024;
 
     File& file_;
-    const std::string& path_;
+    const Segment& segment_;
     std::uint64_t position_;  ///< of the next batch
     const std::uint64_t end_;
     const Patience patience_;

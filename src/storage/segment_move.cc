@@ -95,7 +95,7 @@ Result<void> copy_segment(Volume& from, Volume& to, const PartitionPaths& paths,
     }
     KAAS_TRY(to.sync_directory(directory));
     if (directory != epoch) KAAS_TRY(to.sync_directory(epoch));
-    return to.sync_directory(paths.directory);
+    return to.sync_directory(*paths.directory);
 }
 
 namespace {
@@ -137,8 +137,8 @@ using GoOn = std::function<bool(std::uint64_t bytes, base::Offset end)>;
 
 Result<bool> copy_log(PartitionLog& log, Volume& to, const GoOn& go_on) {
     const PartitionPaths paths{log.directory()};
-    KAAS_TRY(make_topic_directory(to, paths.directory));
-    KAAS_TRY(make_partition_directory(to, paths.directory));
+    KAAS_TRY(make_topic_directory(to, *paths.directory));
+    KAAS_TRY(make_partition_directory(to, *paths.directory));
     std::uint64_t before = 0;
     std::set<SegmentName> present;
     for (int round = 0; round < kMostRounds; ++round) {
@@ -156,7 +156,7 @@ Result<bool> copy_log(PartitionLog& log, Volume& to, const GoOn& go_on) {
 }
 
 Result<void> remove_partition(Volume& volume, const PartitionPaths& paths) {
-    KAAS_TRY(remove_tree(volume, paths.directory));
+    KAAS_TRY(remove_tree(volume, *paths.directory));
     return unless(ErrorCode::kNotFound, volume.sync_directory(paths.topic_directory()));
 }
 

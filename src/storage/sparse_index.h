@@ -64,10 +64,9 @@ enum class IndexOrigin { kNew, kExisting };
 template <class Entry>
 class SparseIndex {
 public:
-    /// `log_path`, of the segment's `.log`, outlives the index.
-    SparseIndex(const std::string& log_path, IndexOrigin origin)
-        : log_path_(log_path), in_memory_(origin == IndexOrigin::kNew) {}
-    SparseIndex(std::string&& log_path, IndexOrigin origin) = delete;
+    /// `log_path` is that of the segment's `.log`.
+    SparseIndex(std::string log_path, IndexOrigin origin)
+        : log_path_(std::move(log_path)), in_memory_(origin == IndexOrigin::kNew) {}
 
     void append(const Entry& entry) KAAS_EXCLUDES(mutex_) {
         base::MutexLock lock(mutex_);
@@ -138,7 +137,7 @@ private:
     [[nodiscard]] Result<void> write_out(Volume& volume, bool even_if_empty, Syncs syncs)
         KAAS_EXCLUDES(mutex_);
 
-    const std::string& log_path_;
+    const std::string log_path_;
     mutable base::Mutex mutex_;
     std::vector<Entry> entries_ KAAS_GUARDED_BY(mutex_);
     std::shared_ptr<File> file_ KAAS_GUARDED_BY(mutex_);

@@ -59,7 +59,7 @@ struct Partition {
     std::int32_t coordinator_epoch = 0;
 
     [[nodiscard]] PartitionPaths paths() const {
-        return {fmt::format("topic.AAAAAAAAAAAAAAAAAAAAAA/{}", number)};
+        return PartitionPaths{fmt::format("topic.AAAAAAAAAAAAAAAAAAAAAA/{}", number)};
     }
 };
 

@@ -66,8 +66,9 @@ using Found = std::optional<OffsetAndTimestamp>;
     KAAS_TRY_ASSIGN(skipped, skip_older(volume, span, timestamp_ms));
     KAAS_TRY_ASSIGN(first, locate(volume, span, std::max(from, skipped), Patience::kMayBlock));
     if (!first) return Found{};
-    const auto& path = span.segment->path();
-    HeaderCursor cursor(*file, path, first->position, span.facts.bytes, Patience::kMayBlock);
+    const auto path = span.segment->path();
+    HeaderCursor cursor(*file, *span.segment, first->position, span.facts.bytes,
+                        Patience::kMayBlock);
     for (;;) {
         KAAS_TRY_ASSIGN(place, cursor.next());
         if (!place || place->base_offset >= limit) return Found{};
