@@ -396,7 +396,7 @@ base::Clock::Steady Node::Impl::watch() {
         }
         lost({ErrorCode::kFenced, "the session on volume '" + member.volume.name + "' was ended"});
     }
-    if (!alone()) report_unwell(all);
+    if (!alone()) see_what_is_away(all);
     return options_.clock->now() + kWatchInterval;
 }
 
@@ -483,6 +483,8 @@ std::shared_ptr<VolumeWitness> Node::volume_witness() { return impl_->witness_; 
 std::optional<ControllerAddress> Node::controller_elsewhere() const {
     return impl_->controller_elsewhere();
 }
+std::shared_ptr<const Away> Node::away() const { return impl_->away(); }
+bool Node::anything_away() const { return impl_->anything_away_; }
 std::vector<Node::LogDirState> Node::Impl::log_dirs() const {
     const auto image = table_->image();
     const auto* self = image->broker(options_.id);

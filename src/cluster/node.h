@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "cluster/away.h"
 #include "cluster/controller.h"
 #include "cluster/controller_address.h"
 #include "cluster/error.h"
@@ -108,6 +109,11 @@ public:
     [[nodiscard]] std::shared_ptr<VolumeWitness> volume_witness();
     /// Where the controller of another process is, as far as this one knows.
     [[nodiscard]] std::optional<ControllerAddress> controller_elsewhere() const;
+
+    /// Thread: any. Within a second of what it says.
+    [[nodiscard]] std::shared_ptr<const Away> away() const;
+    /// The same, for who asks with every request.
+    [[nodiscard]] bool anything_away() const;
 
     /// A directory as DescribeLogDirs shows it.
     struct LogDirState {

@@ -298,6 +298,12 @@ TEST_F(NodeClusterTest, LostBrokerIsReplacedAndAcknowledgesNothingMore) {
     await_served(topic, 6);
     EXPECT_FALSE(volume_.hold(session_path(base::BrokerId(lost), session))) << "it is marked";
     for (const int partition : led) EXPECT_FALSE(append(lost, topic, partition));
+    const auto seen = image(lost);
+    const auto& partitions = seen->topic(topic)->partitions;
+    await([&] { return at(lost).away()->has(partitions[static_cast<std::size_t>(led[0])]); },
+          "it says that it does not lead any more");
+    EXPECT_TRUE(at(lost).anything_away());
+    for (const int id : connected()) EXPECT_FALSE(at(id).anything_away());
     for (const int id : connected()) EXPECT_FALSE(living(id).contains(lost));
 }
 

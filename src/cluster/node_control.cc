@@ -148,6 +148,7 @@ base::Clock::Steady Node::Impl::control() {
         next = std::min(next, seek());
     }
     const auto now = options_.clock->now();
+    if (role_ == Role::kReigning || (role_ == Role::kFollowing && registered_)) in_touch_ = now;
     if (now >= next_measure_ && joined_) {
         next_measure_ = now + kMeasureInterval;
         measure();

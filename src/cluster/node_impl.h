@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "catalog/image.h"
 #include "catalog/model.h"
+#include "cluster/away.h"
 #include "cluster/candidacy.h"
 #include "cluster/controller.h"
 #include "cluster/controller_address.h"
@@ -70,6 +71,8 @@ public:
     [[nodiscard]] std::vector<LogDirState> log_dirs() const;
     [[nodiscard]] std::optional<ControllerAddress> controller_elsewhere() const
         KAAS_EXCLUDES(mail_mutex_);
+    [[nodiscard]] std::shared_ptr<const Away> away() const KAAS_EXCLUDES(away_mutex_);
+    std::atomic<bool> anything_away_ = false;
 
 private:
     /// A volume as this life of the node uses it.
@@ -114,7 +117,7 @@ private:
     Result<void> renew_session(const Member& member);
     void look_at_sessions();
     [[nodiscard]] std::shared_ptr<VolumeWatch> make_watch(const Member& member) const;
-    void report_unwell(const std::vector<Member>& members);
+    void see_what_is_away(const std::vector<Member>& members) KAAS_EXCLUDES(away_mutex_);
     [[nodiscard]] storage::Volume* volume_of(const std::string& name) const;
     void make_controller();
     void make_witness();
@@ -221,6 +224,11 @@ private:
     std::atomic<bool> draining_ = false;
     bool drain_told_ = false;
     std::promise<void> drain_announced_;  ///< to a controller that others obey
+
+    /// The control thread had a controller then, and was not held up by a volume.
+    std::atomic<base::Clock::Steady> in_touch_{};
+    mutable base::Mutex away_mutex_;
+    std::shared_ptr<const Away> away_ KAAS_GUARDED_BY(away_mutex_) = std::make_shared<Away>();
 
     mutable base::Mutex mail_mutex_;
     std::vector<Mail> mail_ KAAS_GUARDED_BY(mail_mutex_);

@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "cluster/away.h"
+#include "cluster/controller.h"
 #include "cluster/error.h"
 #include "cluster/node_impl.h"
 #include "cluster/place.h"
@@ -74,11 +76,28 @@ std::shared_ptr<VolumeWatch> Node::Impl::make_watch(const Member& member) const 
 }
 
 /// Others may reach what this broker does not: they get what it has there.
-void Node::Impl::report_unwell(const std::vector<Member>& members) {
+void Node::Impl::see_what_is_away(const std::vector<Member>& members) {
     const auto since = options_.clock->now() - options_.session_timeout;
+    const auto image = table_->image();
+    const auto* self = image->broker(options_.id);
     std::vector<std::string> unwell;
+    auto away = std::make_shared<Away>();
     for (const auto& member : members) {
-        if (member.watch && member.watch->answered() <= since) unwell.push_back(member.volume.name);
+        const auto& name = member.volume.name;
+        const auto life = member.session->incarnation();
+        const bool is_unwell = member.watch && member.watch->answered() <= since;
+        if (is_unwell) unwell.push_back(name);
+        if (is_unwell || member.session->fenced()) away->lives.insert(life);
+        if (self == nullptr) continue;
+        const auto given = self->sessions.find(name);
+        if (given != self->sessions.end() && given->second != life)
+            away->lives.insert(given->second);
+    }
+    away->cut_off = !away->lives.empty() && in_touch_.load() <= since;
+    {
+        base::MutexLock lock(away_mutex_);
+        anything_away_ = !away->lives.empty();
+        away_ = std::move(away);
     }
     if (unwell.empty()) return;
     if (reports_elsewhere()) {
@@ -86,6 +105,11 @@ void Node::Impl::report_unwell(const std::vector<Member>& members) {
     } else {
         roll_call_->unwell(options_.id, unwell);
     }
+}
+
+std::shared_ptr<const Away> Node::Impl::away() const {
+    base::MutexLock lock(away_mutex_);
+    return away_;
 }
 
 }  // namespace kaas::cluster

@@ -45,7 +45,6 @@ def test_a_server_that_stalls_longer_than_sessions_last(cluster, request):
         clients.await_progress()
 
 
-@pytest.mark.skip(reason="open (issue 6): others take over, but not all that clients wait for comes back in time")
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("how", LOSSES)
 def test_one_broker_loses_the_volume(cluster, request, victim, how):

@@ -18,9 +18,9 @@ std::vector<std::int32_t> numbers(const std::vector<base::BrokerId>& ids) {
 }  // namespace
 
 PartitionView view_of(const catalog::Image& image, const catalog::Partition& partition,
-                      std::string_view listener) {
+                      std::string_view listener, const cluster::Away& away) {
     PartitionView view;
-    view.leader = image.leader(partition);
+    view.leader = away.has(partition) ? catalog::kNoBroker : image.leader(partition);
     view.leader_epoch = partition.leader_epoch;
     view.replicas = numbers(partition.replicas);
     view.in_sync = numbers(image.living_replicas(partition));

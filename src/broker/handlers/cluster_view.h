@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "catalog/image.h"
+#include "cluster/away.h"
 #include "wire/error_code.h"
 
 #include <cstdint>
@@ -27,9 +28,11 @@ struct PartitionView {
     std::vector<std::int32_t> offline;
 };
 
-/// A partition without a leader, or whose leader has no such listener, says so in `error`.
+/// A partition without a leader, or whose leader has no such listener, says so in `error`; so does
+/// one that this broker would lead if it were not `away`, and the client asks somebody else.
 [[nodiscard]] PartitionView view_of(const catalog::Image& image,
-                                    const catalog::Partition& partition, std::string_view listener);
+                                    const catalog::Partition& partition, std::string_view listener,
+                                    const cluster::Away& away);
 
 struct BrokerView {
     const catalog::Broker* broker;

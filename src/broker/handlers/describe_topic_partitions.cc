@@ -55,8 +55,9 @@ Topic describe(const Call& call, const catalog::Image& image, const catalog::Top
     out.topic_id = topic.id.uuid;
     out.is_internal = catalog::is_internal_topic(topic.name);
     out.topic_authorized_operations = kAllTopicOperations;
+    const auto away = call.services().node.away();
     for (std::size_t i = first; i < topic.partitions.size() && room > 0; ++i, --room) {
-        PartitionView view = view_of(image, topic.partitions[i], call.peer().listener);
+        PartitionView view = view_of(image, topic.partitions[i], call.peer().listener, *away);
         auto& partition = out.partitions.emplace_back();
         partition.error_code = view.error;
         partition.partition_index = static_cast<std::int32_t>(i);

@@ -70,7 +70,11 @@ std::expected<Found, ErrorCode> find(const Call& call, const catalog::Image& ima
     const auto* topic = image.topic(catalog::slot_topic(*kind));
     if (topic == nullptr) return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
     const auto slot = catalog::slot_of(key, topic->partitions.size());
-    const auto* broker = image.broker(image.leader(*topic->partition(slot)));
+    const auto& partition = *topic->partition(slot);
+    if (call.services().node.away()->has(partition)) {
+        return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
+    }
+    const auto* broker = image.broker(image.leader(partition));
     const auto* endpoint = broker == nullptr ? nullptr : broker->endpoint(call.peer().listener);
     if (endpoint == nullptr) return std::unexpected(ErrorCode::kCoordinatorNotAvailable);
     return Found{broker->id.value(), endpoint};

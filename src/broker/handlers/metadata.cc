@@ -38,8 +38,9 @@ Topic describe(const Call& call, const catalog::Image& image, const catalog::Top
     out.is_internal = catalog::is_internal_topic(topic.name);
     out.partitions.reserve(topic.partitions.size());
     std::int32_t index = 0;
+    const auto away = call.services().node.away();
     for (const auto& partition : topic.partitions) {
-        PartitionView view = view_of(image, partition, call.peer().listener);
+        PartitionView view = view_of(image, partition, call.peer().listener, *away);
         out.partitions.push_back({.error_code = view.error,
                                   .partition_index = index++,
                                   .leader_id = view.leader.value(),

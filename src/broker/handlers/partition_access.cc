@@ -23,8 +23,16 @@ const catalog::Topic* find_topic(const Call& call, const TopicRef& topic) {
     return find_topic(call.state().partitions.image(), topic);
 }
 
+bool is_away(const Call& call, const TopicRef& topic, std::int32_t partition) {
+    if (!call.services().node.anything_away()) return false;
+    const catalog::Topic* found = find_topic(call, topic);
+    const auto* asked = found == nullptr ? nullptr : found->partition(base::PartitionId(partition));
+    return asked != nullptr && call.services().node.away()->has(*asked);
+}
+
 std::expected<storage::LogPtr, ErrorCode> led_log(const Call& call, const TopicRef& topic,
                                                   std::int32_t partition) {
+    if (is_away(call, topic, partition)) return std::unexpected(ErrorCode::kNotLeaderOrFollower);
     auto& partitions = call.state().partitions;
     base::PartitionId index(partition);
     cluster::Hosted hosted = topic.by_id ? partitions.find(base::TopicId{topic.id}, index)
@@ -61,7 +69,7 @@ LeaderHint leader_hint(const Call& call, const TopicRef& topic, std::int32_t par
     const catalog::Topic* found = find_topic(image, topic);
     const catalog::Partition* asked =
         found == nullptr ? nullptr : found->partition(base::PartitionId(partition));
-    if (asked == nullptr) return {};
+    if (asked == nullptr || call.services().node.away()->has(*asked)) return {};
     return {image.leader(*asked).value(), asked->leader_epoch.value()};
 }
 

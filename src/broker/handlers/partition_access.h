@@ -39,11 +39,14 @@ struct TopicRef {
 /// reactor goes by another image.
 [[nodiscard]] const catalog::Partition* led_slot(const Call& call, const TopicRef& topic,
                                                  std::int32_t partition);
+/// True for what the image gives this broker and it has lost since: whoever asks for it should ask
+/// for metadata, and that elsewhere.
+[[nodiscard]] bool is_away(const Call& call, const TopicRef& topic, std::int32_t partition);
 /// What a client's idea of a slot's leader epoch is answered with; Kafka's -1 is none.
 [[nodiscard]] wire::ErrorCode check_epoch(const catalog::Partition& slot,
                                           std::int32_t current_leader_epoch);
 
-/// Where the partition is led by the newest metadata: the hint of KIP-951.
+/// Where the partition is led by the newest metadata: the hint of KIP-951. None for what is away.
 struct LeaderHint {
     std::int32_t leader_id = -1;
     std::int32_t leader_epoch = -1;

@@ -314,7 +314,12 @@ private:
             out.log_start_offset = result->log_start.value();
             out.log_append_time_ms = result->log_append_time_ms;
         } else {
-            fail(t, p, to_wire(result.error().code), std::move(result.error().context));
+            auto error = to_wire(result.error().code);
+            // To a timeout, clients repeat the batch here and nowhere else.
+            if (error == ErrorCode::kRequestTimedOut &&
+                is_away(*call_, topic_ref(t), answer_of(t, p).index))
+                error = ErrorCode::kNotLeaderOrFollower;
+            fail(t, p, error, std::move(result.error().context));
         }
         close_one();
     }

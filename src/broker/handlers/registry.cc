@@ -93,16 +93,32 @@ constexpr Handler handler() {
     return {Request::kKey, &serve<Function>};
 }
 
+/// Of a request that asks where to go. A broker that is cut off does not know, and to any answer
+/// some clients ask it again, for ever; a closed connection makes them ask another.
+template <auto Function>
+void guide(CallPtr call, wire::Reader& in) {
+    const auto& node = call->services().node;
+    if (node.anything_away() && node.away()->cut_off) {
+        return call->close("this broker is cut off from its cluster");
+    }
+    serve<Function>(std::move(call), in);
+}
+
+template <auto Function>
+constexpr Handler guiding() {
+    return {handler<Function>().key, &guide<Function>};
+}
+
 constexpr std::int16_t kAddPartitionsOfBrokersFrom = 4;  // KIP-890
 
 constexpr Handler kClientHandlers[] = {
     handler<&produce>(),
     handler<&fetch>(),
     handler<&list_offsets>(),
-    handler<&metadata>(),
+    guiding<&metadata>(),
     handler<&offset_commit>(),
     handler<&offset_fetch>(),
-    handler<&find_coordinator>(),
+    guiding<&find_coordinator>(),
     handler<&join_group>(),
     handler<&heartbeat>(),
     handler<&leave_group>(),
@@ -130,12 +146,12 @@ constexpr Handler kClientHandlers[] = {
     handler<&list_partition_reassignments>(),
     handler<&offset_delete>(),
     handler<&describe_quorum>(),
-    handler<&describe_cluster>(),
+    guiding<&describe_cluster>(),
     handler<&describe_producers>(),
     handler<&unregister_broker>(),
     handler<&describe_transactions>(),
     handler<&list_transactions>(),
-    handler<&describe_topic_partitions>(),
+    guiding<&describe_topic_partitions>(),
 };
 static_assert(std::ranges::is_sorted(kClientHandlers, {}, &Handler::key));
 
