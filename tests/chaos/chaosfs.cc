@@ -9,7 +9,9 @@
 //     fail OP ERRNO COUNT GLOB    the next COUNT such operations fail (-1: all), e.g. fail fsync EIO 1 *.log
 //     short COUNT GLOB            the next COUNT writes write only half
 //     delay OP MICROSECONDS GLOB  each such operation takes longer
-//     hang OP GLOB                such operations wait until `clear`
+//     hang OP GLOB                such operations wait until `clear`, or until their process gets a signal
+//     hold OP GLOB                such operations wait until `clear`, whatever becomes of their process
+//     held                        how many wait so
 //     clear                       takes all of that back
 //     size BYTES                  so much fits, with what is there already; 0: no limit
 //     cut                         the power fails: what was not synced is gone, everything gives EIO

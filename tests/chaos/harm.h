@@ -38,7 +38,7 @@ inline std::optional<int> errno_of(std::string_view name) {
 class Harm {
 public:
     struct Rule {
-        enum class Kind { kFail, kShort, kDelay, kHang } kind;
+        enum class Kind { kFail, kShort, kDelay, kHang, kHold } kind;
         std::string operation;
         std::string glob;
         int error = 0;
@@ -59,6 +59,11 @@ public:
         while (find(Rule::Kind::kHang, operation, path) != nullptr) {
             released_.wait_for(lock, std::chrono::milliseconds(50));
             if (interrupted() != 0) return {.error = EINTR};
+        }
+        while (find(Rule::Kind::kHold, operation, path) != nullptr) {
+            ++held_;
+            released_.wait(lock);
+            --held_;
         }
         if (const auto* rule = find(Rule::Kind::kDelay, operation, path)) {
             const auto delay = rule->delay;
@@ -96,8 +101,8 @@ public:
             std::int64_t microseconds = 0;
             words >> rule.operation >> microseconds >> rule.glob;
             rule.delay = std::chrono::microseconds(microseconds);
-        } else if (verb == "hang") {
-            rule.kind = Kind::kHang;
+        } else if (verb == "hang" || verb == "hold") {
+            rule.kind = verb == "hang" ? Kind::kHang : Kind::kHold;
             words >> rule.operation >> rule.glob;
         } else if (verb == "clear") {
             clear();
@@ -105,6 +110,9 @@ public:
         } else if (verb == "count") {
             words >> rule.operation;
             return fmt::format("ok {}", count(rule.operation));
+        } else if (verb == "held") {
+            const std::lock_guard lock(mutex_);
+            return fmt::format("ok {}", held_);
         } else {
             return std::nullopt;
         }
@@ -151,6 +159,7 @@ private:
     std::condition_variable released_;
     std::deque<Rule> rules_;
     std::map<std::string, std::uint64_t> counts_;
+    int held_ = 0;
     bool dead_ = false;
 };
 

@@ -10,7 +10,7 @@
 // clang-format off
 //     cache CLIENT FILE_MS DIRECTORY_MS      how long attributes and names are believed (acregmax, acdirmax)
 //     writeback CLIENT eager|lazy|torn       when others see what is written: at once, at a sync, half and half
-//     fail|short|delay|hang|clear CLIENT ... as chaosfs.cc has them
+//     fail|short|delay|hang|hold|held|clear CLIENT ... as chaosfs.cc has them
 //     count CLIENT OP                        how often it was called
 //     die CLIENT                             the machine loses what it had in memory; all gives EIO
 //     revive CLIENT
