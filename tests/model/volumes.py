@@ -1,6 +1,6 @@
 """Three small questions about volumes: one that is used late, a move between two, a journal's head (DESIGN 7, 9, 10).
 
-Broker B is the old holder, D the new one. What `moves` and `journal` ask is planned; their rules are fixed here first.
+Broker B is the old holder, D the new one. What `moves` and `journal` ask is built in `src/cluster/partition_table_moves.cc` and `src/storage/journal.h`.
 """
 
 from typing import NamedTuple, Optional

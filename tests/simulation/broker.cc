@@ -113,7 +113,7 @@ void BrokerLife::live() {
         return end();
     }
     node_ = std::move(*started);
-    network_.serve(id, node_->roll_call());
+    network_.serve(id, *reactor_, node_->roll_call());
     note(fmt::format("{} has started", process.name));
     while (!stopping_) machine.wait(&stopping_);
     note(fmt::format("{} stops", process.name));

@@ -13,6 +13,7 @@
 #include "machine.h"
 #include "shared_disk.h"
 #include "storage/error.h"
+#include "storage/memory_volume.h"
 #include "storage/partition_log.h"
 #include "storage/testing_log.h"
 
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +58,12 @@ History::History(std::uint64_t seed) : machine_(Machine::get()) {
     if (machine_.chance(2)) {
         disk_->temper.slow = Nanos(std::chrono::milliseconds(machine_.pick(50, 10'000)));
         disk_->temper.slow_one_in = machine_.pick(100, 3'000);
+    }
+    if (machine_.chance(2)) {
+        using enum storage::Operation;
+        static constexpr storage::Operation kKinds[] = {kSync, kSync, kLook, kRead, kMark, kCreate};
+        disk_->temper.slow_kind = kKinds[machine_.pick(0, std::ssize(kKinds) - 1)];
+        disk_->temper.slow_kind_most = Nanos(std::chrono::milliseconds(machine_.pick(10, 1'000)));
     }
     if (machine_.chance(4)) disk_->temper.fails_one_in = machine_.pick(500, 5'000);
     if (tracing) {
@@ -178,10 +186,17 @@ void History::produce_one(const std::string& value) {
         leading != nullptr && leading->node() != nullptr && !machine_.chance(8)) {
         broker = leading;
     }
-    const bool durable = !is_relaxed(*image->topic(id->topic));
+    [[maybe_unused]] const bool acknowledged =
+        append(*broker, *id, value, !is_relaxed(*image->topic(id->topic)));
+}
+
+bool History::append(BrokerLife& leader, const base::TopicPartition& id, const std::string& value,
+                     bool durable) {
+    auto* broker = &leader;
     auto answered = std::make_shared<bool>(false);
-    broker->reactor().post([this, broker, id = *id, value, answered, durable,
-                            floor = ledger_.floor_of(*id)] {
+    auto acknowledged = std::make_shared<bool>(false);
+    broker->reactor().post([this, broker, id, value, answered, acknowledged, durable,
+                            floor = ledger_.floor_of(id)] {
         auto* node = broker->node();
         auto hosted = node == nullptr ? cluster::Hosted{}
                                       : node->partitions().reader().find(id.topic, id.partition);
@@ -191,9 +206,10 @@ void History::produce_one(const std::string& value) {
         }
         auto append = storage::testing::to_append(
             storage::testing::make_batch({.value = value}), storage::Acks::kAll, broker->reactor(),
-            [this, broker, id, value, answered, durable, floor,
+            [this, broker, id, value, answered, acknowledged, durable, floor,
              epoch = hosted.log->epoch()](storage::Result<storage::Appended> result) {
                 if (result) {
+                    *acknowledged = true;
                     note(fmt::format("{} is acknowledged at {} of {}-{}, epoch {}", value,
                                      result->base_offset, id.topic.uuid.to_string(), id.partition,
                                      epoch));
@@ -209,6 +225,7 @@ void History::produce_one(const std::string& value) {
         }
     });
     await_answer(answered);
+    return *acknowledged;
 }
 
 void History::consume() {
@@ -222,9 +239,10 @@ void History::consume() {
     }
 }
 
-void History::read_whole(BrokerLife& broker, const base::TopicPartition& id) {
+bool History::read_whole(BrokerLife& broker, const base::TopicPartition& id) {
+    auto was_read = std::make_shared<bool>(false);
     auto answered = std::make_shared<bool>(false);
-    broker.pool().post([this, broker = &broker, id, answered] {
+    broker.pool().post([this, broker = &broker, id, answered, was_read] {
         auto* node = broker->node();
         auto hosted = node == nullptr ? cluster::Hosted{}
                                       : node->partitions().reader().find(id.topic, id.partition);
@@ -235,6 +253,7 @@ void History::read_whole(BrokerLife& broker, const base::TopicPartition& id) {
             const bool durable = topic == nullptr || !is_relaxed(*topic);
             const auto values = storage::testing::read_values(*hosted.log);
             if (values) {
+                *was_read = true;
                 ledger_.seen(id, epoch, durable ? known : 0, *values, durable);
             } else if (values.error().code == storage::ErrorCode::kCorrupt && topic != nullptr &&
                        !ledger_.may_go(topic->name)) {
@@ -247,6 +266,7 @@ void History::read_whole(BrokerLife& broker, const base::TopicPartition& id) {
         machine_.wake(answered.get(), true);
     });
     await_answer(answered);
+    return *was_read;
 }
 
 void History::change_slots(int client) {
@@ -289,6 +309,7 @@ void History::administrate() {
         }
         if (reigning == nullptr) continue;
         const auto image = reigning->node()->partitions().image();
+        if (reigning->node() == nullptr) continue;  // a lock was taken, and its turn lost
         if (image->topic(catalog::slot_topic(catalog::SlotKind::kGroup)) == nullptr) {
             create(*reigning, std::string(catalog::slot_topic(catalog::SlotKind::kGroup)));
             continue;
@@ -302,7 +323,7 @@ void History::administrate() {
         } else if (machine_.chance(2)) {
             ask_for_producer_ids(*reigning);
         } else {
-            move_leaders(*reigning);
+            move_leaders(*reigning, *image);
         }
     }
 }
@@ -360,14 +381,13 @@ void History::ask_for_producer_ids(BrokerLife& broker) {
     await_answer(answered);
 }
 
-void History::move_leaders(BrokerLife& broker) {
+void History::move_leaders(BrokerLife& broker, const catalog::Image& image) {
     auto answered = std::make_shared<bool>(false);
     const auto tell = [this, answered](const auto&) {
         *answered = true;
         machine_.wake(answered.get(), true);
     };
-    const auto image = broker.node()->partitions().image();
-    const auto id = some_partition(*image);
+    const auto id = some_partition(image);
     if (!id || machine_.chance(2)) {
         broker.node()->controller().elect_leaders({}, {&broker.reactor(), tell});
     } else {
@@ -382,9 +402,9 @@ void History::move_leaders(BrokerLife& broker) {
             replicas.begin() + machine_.pick(0, static_cast<std::int64_t>(replicas.size()) - 1));
         moved.replicas = replicas;
         cluster::AlterReassignments request;
-        request.topics = {{image->topic(id->topic)->name, {moved}}};
+        request.topics = {{image.topic(id->topic)->name, {moved}}};
         note(fmt::format("{} shall reassign {}-{}", broker.process.name,
-                         image->topic(id->topic)->name, id->partition));
+                         image.topic(id->topic)->name, id->partition));
         broker.node()->controller().alter_reassignments(request, {&broker.reactor(), tell});
     }
     await_answer(answered);

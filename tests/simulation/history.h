@@ -41,14 +41,18 @@ private:
     // Clients, each a thread of nobody's.
     void produce(int client);
     void produce_one(const std::string& value);
+    /// True when it was acknowledged.
+    bool append(BrokerLife& leader, const base::TopicPartition& id, const std::string& value,
+                bool durable);
     void consume();
     void change_slots(int client);
     void administrate();
     void create(BrokerLife& broker, const std::string& name);
     void remove(BrokerLife& broker, const std::string& name);
     void ask_for_producer_ids(BrokerLife& broker);
-    void move_leaders(BrokerLife& broker);
-    void read_whole(BrokerLife& broker, const base::TopicPartition& id);
+    void move_leaders(BrokerLife& broker, const catalog::Image& image);
+    /// True when it was read.
+    bool read_whole(BrokerLife& broker, const base::TopicPartition& id);
     /// Waits until `answered`, or for as long as a client has patience.
     void await_answer(const std::shared_ptr<bool>& answered);
     [[nodiscard]] std::optional<base::TopicPartition> some_partition(
@@ -59,6 +63,9 @@ private:
     void do_harm();
     void freeze(BrokerLife& broker, Nanos time);
     void lose_power();
+    void let_power_follow();
+    void set_trap(int id);
+    void in_trap(int id, const Process& caller);
     void kill_all(int id);
     void write_back(int id);
     void mark_some_session(BrokerLife& broker);
@@ -69,6 +76,7 @@ private:
     [[nodiscard]] bool all_is_served(const catalog::Image& image);
     [[nodiscard]] std::string what_is_wrong();
     void check_all();
+    [[nodiscard]] bool use(const base::TopicPartition& id);
 
     Machine& machine_;
     ClusterSettings settings_;

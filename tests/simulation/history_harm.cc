@@ -4,12 +4,14 @@
 #include "history.h"
 #include "machine.h"
 #include "shared_disk.h"
+#include "storage/memory_volume.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <string>
 
 namespace kaas::simulation {
@@ -33,12 +35,13 @@ void History::do_harm() {
     auto* broker = running(id);
     if (broker == nullptr) return;
     const auto& name = broker->process.name;
-    switch (machine_.pick(0, 12)) {
+    switch (machine_.pick(0, 15)) {
         case 0:
         case 1:
             note(fmt::format("{} is killed", name));
             broker->kill(false);
             write_back(id);
+            let_power_follow();
             break;
         case 2: lose_power(); break;
         case 3:
@@ -82,8 +85,46 @@ void History::do_harm() {
             freeze(*broker, machine_.some_time(10s));
             broker->lose_its_place();
             break;
-        default: write_back(id); break;
+        case 12: write_back(id); break;
+        default: set_trap(id); break;
     }
+}
+
+/// Its next call of some kind is its last one, or the last one for a while.
+void History::set_trap(int id) {
+    using enum storage::Operation;
+    static constexpr storage::Operation kCalls[] = {kSync,   kWrite,         kLook, kSyncDirectory,
+                                                    kCreate, kMakeDirectory, kMark, kRead};
+    const auto call = kCalls[machine_.pick(0, std::ssize(kCalls) - 1)];
+    const bool after = machine_.chance(2);
+    note(fmt::format("b{} is caught {} its next {}", id, after ? "behind" : "before",
+                     storage::name_of(call)));
+    disk_->trap = {.host = static_cast<std::size_t>(id - 1),
+                   .operation = call,
+                   .after_effect = after,
+                   .harm = [this, id](const Process& caller) { in_trap(id, caller); }};
+}
+
+void History::in_trap(int id, const Process& caller) {
+    const auto& lives = lives_[static_cast<std::size_t>(id)];
+    const auto found =
+        std::ranges::find_if(lives, [&](const auto& life) { return &life->process == &caller; });
+    if (calm_ || found == lives.end() || (*found)->ended()) return;
+    auto& broker = **found;
+    if (machine_.chance(2)) return freeze(broker, machine_.some_time(20s));
+    note(fmt::format("{} is killed", broker.process.name));
+    broker.kill(false);
+    write_back(id);
+    let_power_follow();
+}
+
+/// Sometimes: who takes over has read what the power may still take.
+void History::let_power_follow() {
+    if (!machine_.chance(3)) return;
+    machine_.spawn(outside_, "power", [this] {
+        machine_.sleep(machine_.some_time(10s));
+        if (!calm_) lose_power();
+    });
 }
 
 void History::freeze(BrokerLife& broker, Nanos time) {

@@ -79,8 +79,9 @@ void Reactor::run_and_wait(const std::function<void()>& work) {
 
 void Network::bind(int broker, Reactor& reactor) { listeners_[broker] = {.reactor = &reactor}; }
 
-void Network::serve(int broker, cluster::RollCall& roll_call) {
+void Network::serve(int broker, const Reactor& reactor, cluster::RollCall& roll_call) {
     auto& listener = listeners_.at(broker);
+    if (listener.reactor != &reactor) return;  // a later life has the address
     listener.roll_call = &roll_call;
     for (auto& work : std::exchange(listener.waiting, {})) {
         post_to_server(listener.reactor, broker, Machine::get().now(), std::move(work));

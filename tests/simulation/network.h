@@ -62,7 +62,7 @@ class Network {
 public:
     /// A process of `broker` takes connections from now on; they wait for `serve`.
     void bind(int broker, Reactor& reactor);
-    void serve(int broker, cluster::RollCall& roll_call);
+    void serve(int broker, const Reactor& reactor, cluster::RollCall& roll_call);
     /// The process ends, in whatever way; its kernel tells the peers, if it still can.
     void close(int broker, const Reactor& reactor, bool kernel_tells);
 

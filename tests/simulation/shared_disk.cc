@@ -56,7 +56,27 @@ void HostDisk::wait_before(Operation operation, const std::string& path) {
     if (temper.slow_one_in > 0 && machine.chance(temper.slow_one_in)) {
         machine.sleep(machine.some_time(temper.slow));
     }
+    if (temper.slow_kind == operation) machine.sleep(machine.some_time(temper.slow_kind_most));
     while (machine.now() < stalled_until_) machine.sleep(stalled_until_ - machine.now());
+}
+
+void HostDisk::spring_trap(Operation operation, bool after_effect) {
+    auto& trap = disk_.trap;
+    if (!trap || trap->host != host_ || trap->operation != operation ||
+        trap->after_effect != after_effect) {
+        return;
+    }
+    auto& machine = Machine::get();
+    static Process outside{"trap"};
+    const auto done = std::make_shared<bool>(false);
+    machine.spawn(outside, "trap",
+                  [&machine, done, harm = std::exchange(trap, std::nullopt)->harm,
+                   victim = machine.current()->process] {
+                      harm(*victim);
+                      *done = true;
+                      machine.wake(done.get(), true);
+                  });
+    while (!*done) machine.wait(done.get());
 }
 
 template <class Call>
@@ -64,6 +84,7 @@ auto HostDisk::make(Operation operation, const std::string& path, Call call) {
     auto& machine = Machine::get();
     if (machine.current() == nullptr) return call();  // the end: nobody else is there
     wait_before(operation, path);
+    spring_trap(operation, false);
     auto result = [&] {
         const Machine::Undisturbed undisturbed;
         // Marks are rare, and what they fail at matters most.
@@ -85,6 +106,7 @@ auto HostDisk::make(Operation operation, const std::string& path, Call call) {
         disk_.armed_.reset();
         return made;
     }();
+    spring_trap(operation, true);
     if (machine.chance(4)) machine.sleep(machine.some_time(disk_.temper.usual));
     return result;
 }
@@ -151,7 +173,8 @@ private:
     const std::unique_ptr<storage::DirectoryHandle> inner_;
 };
 
-HostDisk::HostDisk(SharedDisk& disk, std::size_t /*host*/) : disk_(disk), inner_(&disk.server_) {
+HostDisk::HostDisk(SharedDisk& disk, std::size_t host)
+    : disk_(disk), host_(host), inner_(&disk.server_) {
     forget_cache();
 }
 

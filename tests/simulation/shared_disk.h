@@ -24,9 +24,19 @@ struct DiskTemper {
     Nanos slow{0};                 ///< and one in `slow_one_in` up to so long
     std::int64_t slow_one_in = 0;  ///< 0: none
     std::int64_t fails_one_in = 0;
+    std::optional<storage::Operation> slow_kind{};  ///< of such calls each takes up to
+    Nanos slow_kind_most{0};
 };
 
 class HostDisk;
+
+/// What happens to a process at its next call of a kind.
+struct Trap {
+    std::size_t host;
+    storage::Operation operation;
+    bool after_effect;
+    std::function<void(Process&)> harm;  ///< by somebody outside, while the caller waits
+};
 
 /// The shared volume: what the server has, and what each host keeps in its memory.
 class SharedDisk {
@@ -43,6 +53,7 @@ public:
     [[nodiscard]] Hosts hosts() const { return kind_; }
 
     DiskTemper temper;
+    std::optional<Trap> trap;
     /// Called when a call is about to be made: by whom, which, where.
     std::function<void(const std::string& operation, const std::string& path)> watch;
 
@@ -99,8 +110,10 @@ private:
     template <class Call>
     auto make(storage::Operation operation, const std::string& path, Call call);
     void wait_before(storage::Operation operation, const std::string& path);
+    void spring_trap(storage::Operation operation, bool after_effect);
 
     SharedDisk& disk_;
+    const std::size_t host_;
     std::unique_ptr<storage::testing::HostVolume> cache_;  ///< none on one machine
     storage::Volume* inner_;
     Nanos stalled_until_{0};
