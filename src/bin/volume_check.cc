@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <expected>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>

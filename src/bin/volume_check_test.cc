@@ -15,9 +15,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
-#include <vector>
 
 namespace kaas::bin {
 namespace {
@@ -34,7 +32,7 @@ Said check(const VolumeCheckCommand& command) {
     Said said;
     char* text = nullptr;
     std::size_t length = 0;
-    std::FILE* out = ::open_memstream(&text, &length);
+    std::FILE* out = ::open_memstream(&text, &length);  // NOLINT(misc-include-cleaner): POSIX
     said.good = check_volumes(command, out, said.error);
     (void)std::fclose(out);
     said.text.assign(text, length);

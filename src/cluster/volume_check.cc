@@ -2,7 +2,6 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "base/uuid.h"
@@ -18,9 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <latch>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kaas::cluster {
@@ -114,22 +115,13 @@ std::vector<int> race(const Bench& bench, std::string_view kind, int names, cons
             }
         }
     };
-    base::Mutex mutex;
-    base::CondVar begun;
-    bool runs = false;
+    std::latch both(2);
     base::ThreadPool rival("kaas-check", 1);
     rival.post([&] {
-        {
-            base::MutexLock lock(mutex);
-            runs = true;
-            begun.notify_one();
-        }
+        both.arrive_and_wait();
         run(bench.other);
     });
-    {
-        base::MutexLock lock(mutex);
-        while (!runs) begun.wait(mutex);
-    }
+    both.arrive_and_wait();
     run(bench.mine);
     rival.stop();
     return {won.begin(), won.end()};

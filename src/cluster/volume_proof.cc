@@ -8,6 +8,7 @@
 #include "storage/error.h"
 #include "storage/volume.h"
 
+#include <cstddef>
 #include <expected>
 #include <memory>
 #include <string>
@@ -49,8 +50,8 @@ Probe::Probe(storage::Volume& volume, ProbeTicket ticket,
 
 Probe::~Probe() {
     // What cannot be removed is read by nobody, and names of probes are never used again.
-    (void)volume_.unlink(file_of(ticket_));
-    (void)volume_.remove_directory(directory_of(ticket_));
+    [[maybe_unused]] const auto unlinked = volume_.unlink(file_of(ticket_));
+    [[maybe_unused]] const auto removed = volume_.remove_directory(directory_of(ticket_));
 }
 
 Result<void> Probe::confirm() {

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <expected>
 #include <memory>
 #include <string>
 #include <utility>
