@@ -13,7 +13,7 @@ readonly LINT_PACKAGES=(clang-format-19 clang-tidy-19 git)
 # libFuzzer, which clang only recommends.
 readonly TEST_PACKAGES=(
     libclang-rt-19-dev git kcat python3-venv javac=openjdk-17-jdk-headless mvn=maven node=nodejs npm=npm
-    libfuse3-dev fuse3 iproute2 libfaketime
+    libfuse3-dev fuse3 iproute2
 )
 readonly BENCH_PACKAGES=(strace)
 # The newest Go is taken when the machine's own is older than what the Go clients in tests/ ask for.
