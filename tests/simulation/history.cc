@@ -96,7 +96,7 @@ std::optional<std::string> History::run() {
     if (violated()) return ledger_.violation();
     calm_ = true;
     network_.heal();
-    disk_->temper = {.usual = 200us};
+    disk_->heal();
     note("from now on nothing goes wrong any more");
     const auto deadline = machine_.now() + kRecovery;
     while (machine_.now() < deadline && !violated() && !all_is_well()) {

@@ -48,6 +48,15 @@ void SharedDisk::lose_power(std::size_t host) {
     server_.crash(fate);
 }
 
+void SharedDisk::heal() {
+    temper = {.usual = Nanos(200'000)};
+    trap.reset();
+    for (auto& host : hosts_) {
+        host->stall_until(Nanos(0));
+        host->fail_until(Nanos(0));
+    }
+}
+
 void HostDisk::wait_before(Operation operation, const std::string& path) {
     auto& machine = Machine::get();
     const auto& temper = disk_.temper;

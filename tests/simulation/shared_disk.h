@@ -50,6 +50,8 @@ public:
     /// A host forgets what it has not pushed out. With one machine, everything that was not synced
     /// is kept or lost by chance.
     void lose_power(std::size_t host);
+    /// No call stalls, fails or is a trap any more, and none is slow.
+    void heal();
     [[nodiscard]] Hosts hosts() const { return kind_; }
 
     DiskTemper temper;
